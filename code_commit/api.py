@@ -90,6 +90,8 @@ def run(
     Raises NotSetUpError if the run could not begin (exit code 2). Nothing was sent or changed then.
     """
     inputs = _inputs_of(query)
+    if on_step is not None and not callable(on_step):
+        raise TypeError(f"on_step must be callable or None, not {on_step!r}")
     project = find_project(Path(directory))
     progress = Progress(Redactor(find_secrets(project)), quiet=True, on_step=on_step)
     options = {"quiet": True, **settings}
@@ -176,7 +178,7 @@ def read_record(folder: Folder) -> RunRecord:
     """Return the record of the run with this log folder. Raises NotSetUpError if it cannot be read."""
     found = read_run(Path(folder))
     if isinstance(found, UnreadableRun):
-        raise NotSetUpError(f"{found.run} cannot be read: {found.why}")
+        raise NotSetUpError(f"the run {found.run}: {found.why}")
     return found
 
 

@@ -102,7 +102,7 @@ class RejectedResponseError(CodeCommitError):
 class NotApprovedError(RejectedResponseError):
     """The supervisor refused the response: the run ends, even if attempts are left."""
 
-    complaint = "the answer was not approved, nothing of it was written"
+    complaint = "the answer was not approved, nothing of it was written\nChange the task, then run again."
 
 
 class FilesAskedError(RejectedResponseError):

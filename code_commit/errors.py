@@ -137,7 +137,7 @@ def known_error(error: BaseException) -> BaseException:
         words = f"the system refuses: {error.strerror}"
     elif isinstance(error, RuntimeError) and "can't start new thread" in str(error):
         words = "the system refuses a thread"
-    advice = "every file is whole; raise the limit (`ulimit -a` shows them all), or make room, and run again"
+    advice = "no file is half written; raise the limit (`ulimit -a` shows them all), or make room, and run again"
     return ShortageError(f"{words}; {advice}") if words else error
 
 
@@ -149,6 +149,6 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, signal_number: int) -> None:
         from signal import Signals
 
-        super().__init__(f"interrupted by {Signals(signal_number).name}; every file is whole")
+        super().__init__(f"interrupted by {Signals(signal_number).name}; no file is half written")
         self.signal_number = signal_number
         self.exit_code = 128 + signal_number

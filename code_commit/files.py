@@ -74,6 +74,14 @@ def read_regular_file(path: Path, *, follow_link: bool = True) -> bytes:
         return file.readall()
 
 
+def explain_unread(path: Path, name: str, error: OSError) -> str:
+    """Return why a user's file cannot be read, and what to do."""
+    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir() raises for a name that is too long
+        return f"{name} is a folder, and must be a file"
+    advice = f"; make it readable: chmod u+r {name}" if isinstance(error, PermissionError) else ""
+    return f"{name} cannot be read: {error.strerror}{advice}"
+
+
 class FileEnds(NamedTuple):
     """The first and the last bytes of a file, and how many lie between; of a short file `tail` has all."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from code_commit.errors import NotSetUpError
-from code_commit.files import read_regular_file
+from code_commit.files import explain_unread, read_regular_file
 from code_commit.git import Configuration, Index, Repository, ask_git, find_repository, require_git
 from code_commit.terminal import shown
 
@@ -85,7 +85,8 @@ def find_project(directory: Path | None = None) -> Project:
         root = Path(os.path.realpath(directory or Path.cwd(), strict=True))
     except OSError as error:
         where = f"the folder {shown(str(directory))}" if directory else "the current directory"
-        message = f"{where} cannot be used: {error.strerror}; change to the project's folder"
+        advice = "name the project's folder" if directory else "change to the project's folder"
+        message = f"{where} cannot be used: {error.strerror}; {advice}"
         raise NotSetUpError(message) from error
     require_git(root)
     project = Project(root, find_repository(root))
@@ -104,7 +105,7 @@ def read_text(path: Path, purpose: str, name: str = "") -> str:
     except FileNotFoundError as error:
         raise NotSetUpError(f"{shown_path} is missing: {purpose}") from error
     except OSError as error:
-        raise NotSetUpError(f"{shown_path} cannot be read: {error.strerror}") from error
+        raise NotSetUpError(explain_unread(path, shown_path, error)) from error
     return require_text(content, shown_path, purpose)
 
 

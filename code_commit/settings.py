@@ -28,6 +28,8 @@ _NO_SETTINGS = (ATTEMPT_VARIABLE, RUN_VARIABLE, KEYS_VARIABLE, "CODE_COMMIT_CHAT
 _WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", Mapping: "a table"}
 NOT_NEGATIVE = "0 or more"
 POSITIVE = "more than 0"
+FAILING = "from 1 to 255"
+"""The exit codes of a failure."""
 MOST = 10**12  # the limit of any number, so that sums and products stay finite
 _BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
 FILE, LOG, ENVIRONMENT, COMMAND_LINE, SERVER = "config.toml", "log", "environment", "options", "server"
@@ -83,6 +85,22 @@ class Setting:
                 value = self.kind(text)
         return self.check(value)
 
+    def parse_part(self, text: str) -> Any:
+        """Return the text of one option of a repeatable setting as its part. Raises UnfitValueError."""
+        try:
+            return self._check_part(self.part(text))
+        except UnfitValueError:
+            raise
+        except ValueError as error:
+            raise UnfitValueError(f"must be {_WORDS[self.part]}") from error
+
+    def _check_part(self, part: Any) -> Any:
+        if not str(part).strip():
+            raise UnfitValueError("must have no empty entry: name a path")
+        if self.limit == FAILING and not 1 <= part <= 255:
+            raise UnfitValueError(f"must be {self.limit}")
+        return part
+
     def check(self, value: Any) -> Any:
         """Return a value as Settings holds it, with a list as a tuple. Raises UnfitValueError."""
         if self.choices and value not in self.choices:
@@ -90,7 +108,7 @@ class Setting:
         if self.kind is tuple:
             if not isinstance(value, list | tuple) or not all(_is_a(self.part, part) for part in value):
                 raise UnfitValueError(f"must be a list of {_WORDS[self.part].removeprefix('a ')}s")
-            return tuple(value)
+            return tuple(map(self._check_part, value))
         if value is None and self.may_be_none:
             return None
         if not _is_a(self.kind, value):
@@ -157,7 +175,8 @@ class Settings(NamedTuple):
     approve: Annotated[bool, Setting("show each answer's diff and ask on the terminal before it is applied")] = False
     rollback: Annotated[bool, Setting("put every file back unless the run ends with a passing build")] = False
     infrastructure_exit_codes: Annotated[
-        tuple[int, ...], Setting("exit codes of build.sh that mean an infrastructure failure (repeatable)", "N")
+        tuple[int, ...],
+        Setting("exit codes of build.sh that mean an infrastructure failure (repeatable)", "N", FAILING),
     ] = (75,)
     require_clean: Annotated[bool, Setting("refuse to start while `git status` is not clean")] = False
     sandbox: Annotated[Literal["auto", "off", "guard", "strict"], Setting("what the build may touch")] = "auto"
@@ -229,7 +248,7 @@ def add_settings(parser: argparse.ArgumentParser, names: Iterable[str] = tuple(O
         elif option.choices:
             group.add_argument(flag, choices=option.choices, help=option.help)
         elif option.kind is tuple:
-            group.add_argument(flag, action="append", type=option.part, metavar=option.metavar, help=option.help)
+            group.add_argument(flag, action="append", type=option.parse_part, metavar=option.metavar, help=option.help)
         else:
             group.add_argument(flag, type=option.parse, metavar=option.metavar, help=option.help)
 
@@ -253,7 +272,7 @@ def load_settings(
 
 
 def _read_config_file(path: "Path", problems: list[str]) -> dict[str, Any]:
-    from code_commit.files import read_regular_file  # `--help` needs neither this nor pathlib
+    from code_commit.files import explain_unread, read_regular_file  # `--help` needs neither this nor pathlib
     from code_commit.project import AGENT_CONFIG
 
     shown_path = f"{AGENT_CONFIG}/{path.name}"
@@ -262,13 +281,17 @@ def _read_config_file(path: "Path", problems: list[str]) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        problems.append(f"{shown_path} cannot be read: {error.strerror}")
+        problems.append(explain_unread(path, shown_path, error))
         return {}
     import tomllib
 
     try:
         return _checked(tomllib.loads(content.decode("utf-8")), problems, f"{shown_path}: ")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        problems.append(f"{shown_path} is not UTF-8 text (line {line}): save it as UTF-8")
+        return {}
+    except tomllib.TOMLDecodeError as error:
         problems.append(f"{shown_path} is not valid TOML: {error}; put strings in quotes, and each setting only once")
         return {}
 
@@ -306,7 +329,8 @@ def _checked(
 def _price(parts: Any, problems: list[str], where: str) -> Price:
     if not isinstance(parts, Mapping):  # older logs have a list
         parts = dict(zip(Price._fields, parts if isinstance(parts, list | tuple) else (), strict=False))
-    checked = _checked({"input": None, "output": None, **parts}, problems, where, _PRICE)
+    problems += [f"{where}{name} is missing" for name in ("input", "output") if name not in parts]
+    checked = _checked(parts, problems, where, _PRICE)
     return Price._make(map(checked.get, Price._fields))
 
 

@@ -197,7 +197,7 @@ def build_project(run: Run, attempt: AttemptLog) -> BuildResult:
     if build_log.result.shell_code in unfit:
         raise BuildError(
             f"{BUILD_SCRIPT} ended with exit code {build_log.result.shell_code}, meaning an infrastructure failure"
-            " (infrastructure_exit_codes): no repair was asked for; repair the machine, then build again"
+            " (infrastructure_exit_codes): no repair was asked for; fix the machine first"
         )
     return build_log.result
 

@@ -216,6 +216,9 @@ def test_an_argument_of_another_type_is_a_type_error(project_folder: Path):
     for call in (run, api.check):
         with pytest.raises(TypeError, match="query must be a str or None, not 3"):
             call(project_folder, query=3)
+    with pytest.raises(TypeError, match="on_step must be callable or None, not 3"):
+        run(project_folder, on_step=3)  # type: ignore[arg-type]
+    assert not (project_folder / "agent-config/logs").exists()
     with pytest.raises(TypeError, match="select must be True or False, not 'src'"):
         rollup(project_folder, select="src")  # type: ignore[arg-type]
 
@@ -268,7 +271,10 @@ def test_the_package_has_nothing_else():
 
 @pytest.mark.parametrize("call", [run, rollup])
 def test_a_folder_that_is_not_there_is_named(call, tmp_path: Path):
-    with pytest.raises(NotSetUpError, match=f"the folder {tmp_path}/nowhere cannot be used: No such file"):
+    with pytest.raises(
+        NotSetUpError,
+        match=f"the folder {tmp_path}/nowhere cannot be used: No such file or directory; name the project's folder",
+    ):
         call(tmp_path / "nowhere")
 
 
@@ -317,7 +323,7 @@ def test_what_a_supervisor_reads_of_earlier_runs(project_folder: Path):
     assert (api.read_record(folder).run, api.read_record(folder).totals) == (record.run, record.totals)
     assert f'href="./{record.log_dir}/1-response.txt"' in api.render_page(record, project_folder).decode()
     (folder / "run.json").write_text("{")
-    with pytest.raises(NotSetUpError, match=f"{record.run} cannot be read: its run.json is damaged"):
+    with pytest.raises(NotSetUpError, match=f"the run {record.run}: its run.json is damaged"):
         api.read_record(folder)
 
 

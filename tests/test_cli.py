@@ -28,6 +28,8 @@ MISSPELT = {
     "a shell": (["completion", "ksh"], "must be one of bash, zsh, fish; code-commit completion --help"),
     "an option": (["--modle", "gemini"], "unrecognized arguments: --modle; did you mean '--model'?"),
     "an option of a command": (["log", "--mrkdown"], "unrecognized arguments: --mrkdown; did you mean '--markdown'?"),
+    "a word too many": (["init", "extra"], "usage: code-commit init "),
+    "the same with advice": (["init", "extra"], "unrecognized arguments: extra; code-commit init --help tells more\n"),
     "an option of a run": (["rollup", "-m", "x"], "unrecognized arguments: -m; code-commit rollup --help tells more"),
     "a value": (["--sandbox", "strct"], "must be one of auto, off, guard, strict; did you mean 'strict'?"),
     "a provider": (["--model", "opnai:gpt-6.2-sol"], "did you mean 'openai'?"),

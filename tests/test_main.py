@@ -58,7 +58,7 @@ def test_a_signal_while_modules_load_ends_the_command_as_any_other(module, proje
     answer = _python(INTERRUPT_AT, ["--model", "replay:responses"], project_folder, INTERRUPT_AT=module)
 
     assert answer.returncode == 128 + signal.SIGINT
-    assert answer.stderr == "code-commit: interrupted by SIGINT; every file is whole\n"
+    assert answer.stderr == "code-commit: interrupted by SIGINT; no file is half written\n"
 
 
 def test_an_interrupt_before_there_are_handlers_ends_the_process_without_a_traceback(project_folder):
@@ -75,7 +75,7 @@ def test_a_signal_in_a_finalizer_is_not_lost(project_folder):
     answer = _python(INTERRUPT_WHERE_PYTHON_DROPS_IT, ["--model", "replay:responses"], project_folder)
 
     assert answer.returncode == 128 + signal.SIGTERM
-    assert "interrupted by SIGTERM; every file is whole" in answer.stderr
+    assert "interrupted by SIGTERM; no file is half written" in answer.stderr
     assert "Traceback" not in answer.stderr
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from code_commit.commands import make_parser
 from code_commit.errors import NotSetUpError
 from code_commit.llm.keys import load_keys
 from code_commit.llm.models import choose_model
@@ -80,6 +81,9 @@ WRONG_FILES = {
     "text for a list": ("allow = 'src/**'", "allow must be a list of strings"),
     "number for a text": ("model = 4", "model must be a string"),
     "wrong part": ("infrastructure_exit_codes = ['x']", "infrastructure_exit_codes must be a list of whole numbers"),
+    "an exit code of success": ("infrastructure_exit_codes = [0]", "infrastructure_exit_codes must be from 1 to 255"),
+    "no exit code": ("infrastructure_exit_codes = [75, 300]", "infrastructure_exit_codes must be from 1 to 255"),
+    "a pattern of no path": ("allow = ['src/', ' ']", "allow must have no empty entry: name a path"),
     "wrong word": ("sandbox = 'on'", "sandbox must be one of auto, off, guard, strict"),
     "negative": ("max_repairs = -1", "max_repairs must be 0 or more"),
     "nothing": ("max_cost = 0", "max_cost must be more than 0"),
@@ -100,9 +104,9 @@ WRONG_FILES = {
         "[prices.m]\ninput = 1\noutput = 1\nmodel = 'chat:x'",
         "prices.m: there is no setting 'model' in this table: move it above the table",
     ),
-    "missing price": ("[prices.m]\ninput = 1", "prices.m: output must be a number"),
+    "missing price": ("[prices.m]\ninput = 1", "prices.m: output is missing"),
     "negative price": ("prices.m = {input = 1, output = -1}", "prices.m: output must be 0 or more"),
-    "price of what": ("prices.m = 1", "prices.m: input must be a number"),
+    "price of what": ("prices.m = 1", "prices.m: input is missing"),
     "no prices": ("prices = 1", "prices must be a table"),
 }
 
@@ -139,9 +143,27 @@ def test_a_config_file_costs_no_import_of_pydantic(project):
 
 
 def test_a_config_file_that_is_not_utf_8_is_named(project):
-    project.config_file.write_bytes(b"model = '\xff'")
-    with pytest.raises(NotSetUpError, match=r"agent-config/config\.toml is not valid TOML"):
+    project.config_file.write_bytes(b"strict = true\nmodel = '\xff'")
+    with pytest.raises(
+        NotSetUpError, match=r"^agent-config/config\.toml is not UTF-8 text \(line 2\): save it as UTF-8$"
+    ):
         load_settings(project, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "message"),
+    [
+        ("--allow", "", "must have no empty entry: name a path"),
+        ("--protect", " ", "must have no empty entry: name a path"),
+        ("--infrastructure-exit-codes", "0", "must be from 1 to 255"),
+        ("--infrastructure-exit-codes", "256", "must be from 1 to 255"),
+        ("--infrastructure-exit-codes", "x", "must be a whole number"),
+    ],
+)
+def test_a_wrong_repeatable_option_is_named(option, text, message):
+    with pytest.raises(NotSetUpError) as caught:
+        make_parser([]).parse_args([option, text])
+    assert str(caught.value).startswith(f"argument {option}: {message}")
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,8 @@ def _read_head(path: Path) -> tuple[bytes, bool]:
             f"{BUILD_SCRIPT} is missing: code-commit init writes one; it exits with 0 if the build passes"
         ) from error
     except NotAFileError as error:
-        raise BuildError(f"{BUILD_SCRIPT} is a link, a folder or a device: put the script itself there") from error
+        what = "a link" if path.is_symlink() else "a folder" if path.is_dir() else "a device, a pipe or a socket"
+        raise BuildError(f"{BUILD_SCRIPT} is {what}: put the script itself there") from error
     except OSError as error:
         raise BuildError(f"{BUILD_SCRIPT} cannot be read: {error.strerror}") from error
 

@@ -11,6 +11,7 @@ from code_commit.build import Sandbox, choose_sandbox
 from code_commit.check.codebase import BY_NUMBER, check_prompt, needs_room, request_of, size_of, with_room
 from code_commit.check.plan import Report, RunInputs, RunPlan
 from code_commit.check.tree import (
+    check_agent_config,
     check_build_script,
     check_clean,
     check_ignore_line,
@@ -28,8 +29,8 @@ from code_commit.llm.local import find_server, with_window
 from code_commit.llm.models import choose_fallback, choose_model, doubt_model, require_price
 from code_commit.llm.vendor import LlmConfig, ModelChoice
 from code_commit.paths.protected import watched_from_build
-from code_commit.project import BUILD_SCRIPT, Project, read_text
-from code_commit.prompts.layout import load_system_prompts
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_text
+from code_commit.prompts.layout import doubt_overrides, load_system_prompts
 from code_commit.redaction import Redactor
 from code_commit.runs.words import count
 from code_commit.settings import Settings, load_settings
@@ -61,6 +62,11 @@ def inspect_run(project: Project, options: Mapping[str, Any], inputs: RunInputs 
     """Run every check that the command needs and return the report. Set its plan only if all parts could be made."""
     environment, needs = inputs.environment, inputs.needs
     report = Report(Redactor(find_secrets(project, environment)))
+    try:
+        check_agent_config(project)
+    except NotSetUpError as error:
+        report.refuse(AGENT_CONFIG, str(error))
+        return report
     if "tree" in needs:
         _check_ignored(report, project)
     query: str | None = ""
@@ -93,6 +99,7 @@ def _plan_with(report: Report, project: Project, inputs: RunInputs, settings: Se
     prompts, codebase = None, inputs.codebase
     if "prompts" in needs:
         prompts = report.ask("system prompts", lambda: load_system_prompts(project.system_prompts))
+        report.warn(*doubt_overrides(project.system_prompts))
     if "tree" in needs:
         report.ask("lock", lambda: check_lock(project))
     if request and needs_room(request):
@@ -136,6 +143,9 @@ def _check_llms(
         return None
     known = Keys() if keys is None else keys  # one without a key may have the reasons why
     choice = report.ask("model", lambda: _choose_model(settings, known, inputs), str)
+    error = report.checks[-1].error
+    if isinstance(error, NoKeyError) and not error.provider and inputs.starts:
+        report.advice = find_server()
     if choice is None or "llm" not in inputs.needs:
         return choice and LlmConfig(choice, None, settings)
     llm, fallback = _check_llm(report, LlmConfig(choice, None, settings), keys, project), None
@@ -159,8 +169,7 @@ def _choose_model(settings: Settings, keys: Keys, inputs: RunInputs) -> ModelCho
         return choose_model(settings.model, keys, keys.unfit)
     except NoKeyError as error:
         if "llm" in inputs.needs:
-            server = find_server() if inputs.starts and not error.provider else ""
-            raise NoKeyError(f"{error}\n{server}" if server else str(error), error.provider) from error
+            raise
         how = f"name a --model (no key is needed here), or {BY_NUMBER}"
         raise NotSetUpError(f"how much fits depends on the model: {how}") from error
 

@@ -46,20 +46,30 @@ def with_room(project: Project, choice: ModelChoice, settings: Settings, request
     They are the model's window less its answer, the rest of the prompt, and a repair's additions: the build's output
     and the changed files. Raises NotSetUpError where the window is unknown.
     """
-    longest = longest_prompt(choice, settings) or (UNLIMITED if request.select else 0)
+    longest, room = _room(project, choice, settings, request)
     if not longest:
         raise NotSetUpError(
             f"the context window of {choice} is unknown: set context_window in config.toml, or {BY_NUMBER}"
         )
-    edits, prompts = settings._replace(answer_format="edits"), load_system_prompts(project.system_prompts)
-    prompt = lay_out(make_task(edits, prompts, request.query, Codebase([""])))
-    repair = longest // 4 if settings.max_repairs else 0
-    room = longest - repair - estimate_tokens(prompt.text)
     if room <= 0 and not request.select:
         window = context_window(choice, settings) or longest
         told = f"the window of {window:,} tokens leaves no room for a file after the answer, the task and the system"
         raise NotSetUpError(f"{told} prompts: use a model with a larger one, or lower max_output_tokens")
     return request._replace(fit=max(room, 1))
+
+
+def _room(project: Project, choice: ModelChoice, settings: Settings, request: CodebaseRequest) -> tuple[int, int]:
+    """Return the tokens of the longest prompt, 0 where unknown, and those that it leaves for the codebase."""
+    longest = longest_prompt(choice, settings) or (UNLIMITED if request.select else 0)
+    edits, prompts = settings._replace(answer_format="edits"), load_system_prompts(project.system_prompts)
+    prompt = lay_out(make_task(edits, prompts, request.query, Codebase([""])))
+    repair = longest // 4 if settings.max_repairs else 0
+    return longest, longest - repair - estimate_tokens(prompt.text)
+
+
+def _can_be_fitted(plan: RunPlan) -> bool:
+    _, room = _room(plan.project, plan.llm.choice, plan.llm.settings, CodebaseRequest(query=plan.query))
+    return room > 0
 
 
 def codebase_for(plan: RunPlan, choose: Choose | None = None) -> Codebase:
@@ -106,7 +116,8 @@ def check_prompt(report: Report, plan: RunPlan, codebase: Codebase, *, is_paid: 
     if plan.asked is None:
         return
     llms = [llm for llm in (plan.asked, plan.asked.fallback) if llm]
-    misfits = [misfit for llm in llms if (misfit := explain_misfit(llm.choice, llm.settings, prompt))]
+    explain = partial(explain_misfit, prompt=prompt, can_be_fitted=lambda: _can_be_fitted(plan))
+    misfits = [misfit for llm in llms if (misfit := explain(llm.choice, llm.settings))]
     networked = [llm for llm in llms if llm.choice.provider != "replay"]
     unknown = [str(llm.choice) for llm in networked if context_window(llm.choice, llm.settings) is None]
     has_price = price_of(plan.asked.choice, plan.asked.settings) is not None

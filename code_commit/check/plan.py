@@ -114,16 +114,21 @@ class Check(NamedTuple):
 
 @dataclass(slots=True)
 class Report:
-    """The checks in their order, the warnings of the run, and its plan where its parts are there."""
+    """The checks in their order, the warnings of the run, and its plan where its parts are there.
+
+    `advice` follows the list of problems.
+    """
 
     redactor: Redactor
     plan: RunPlan | None = None
+    advice: str = ""
     checks: list[Check] = field(default_factory=list)
     warnings: list[RunWarning] = field(default_factory=list)
 
     @property
     def problems(self) -> list[str]:
-        return [check.problem for check in self.checks if check.problem is not None]
+        """The problems of all checks; a check has one in each line."""
+        return [line for check in self.checks if check.problem is not None for line in check.problem.split("\n")]
 
     def warn(self, *messages: str, kind: WarningKind = "setup") -> None:
         self.warnings += [RunWarning(kind, message) for message in messages]
@@ -146,12 +151,15 @@ class Report:
         if not self.problems:
             return
         only = [check.error for check in self.checks if check.problem is not None]
-        if len(only) == 1 and isinstance(only[0], NoKeyError | TooLittleMoneyError):
+        advice = [self.advice] if self.advice else []
+        if len(only) == 1 and isinstance(only[0], NoKeyError):
+            raise NoKeyError("\n".join([*self.problems, *advice]), only[0].provider)
+        if len(only) == 1 and isinstance(only[0], TooLittleMoneyError):
             raise only[0]
-        problems = "\n".join(self.problems).split("\n")
+        problems = self.problems
         if len(problems) > 1:
             problems = [f"{len(problems)} problems to solve:", *(f"- {problem}" for problem in problems)]
-        raise NotSetUpError("\n".join(problems + hint_at_init(project)))
+        raise NotSetUpError("\n".join(problems + hint_at_init(project) + advice))
 
 
 def hint_at_init(project: Project) -> list[str]:

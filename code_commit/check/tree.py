@@ -9,7 +9,7 @@ from code_commit.apply.recover import HALF_CHANGED, is_half_changed
 from code_commit.build.command import build_command
 from code_commit.check.plan import Report
 from code_commit.errors import BuildError, NotSetUpError
-from code_commit.files import read_regular_file
+from code_commit.files import explain_unread, read_regular_file
 from code_commit.git import UnansweredError
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_text
 from code_commit.runs.review import TreeState, look_at_tree
@@ -25,9 +25,19 @@ def read_task(project: Project, given: str | None) -> str:
     """Return the task, that of query.txt where none is given. Raises NotSetUpError."""
     if given is None:
         return read_text(project.query_file, "write the task into it; code-commit -m needs none")
-    if not given.strip() or given.encode("utf-8", "ignore").decode() != given:
-        raise NotSetUpError("the task is empty or not valid UTF-8: describe it after -m")
+    if not given.strip():
+        raise NotSetUpError("the task is empty: describe it after -m")
+    if given.encode("utf-8", "ignore").decode() != given:
+        raise NotSetUpError("the task is not valid UTF-8: describe it after -m")
     return given
+
+
+def check_agent_config(project: Project) -> None:
+    """Raise NotSetUpError where agent-config is a link, behind which git looks up no path, or no folder."""
+    if project.agent_config.is_symlink():
+        raise NotSetUpError(f"{AGENT_CONFIG} is a link: put a real folder there")
+    if project.agent_config.exists() and not project.agent_config.is_dir():
+        raise NotSetUpError(f"{AGENT_CONFIG} is no folder: move it away, then run code-commit init")
 
 
 def check_ignore_line(project: Project) -> None:
@@ -38,7 +48,7 @@ def check_ignore_line(project: Project) -> None:
         message = f".gitignore is missing: create it with the line /{AGENT_CONFIG}, and commit it"
         raise NotSetUpError(message) from error
     except OSError as error:
-        raise NotSetUpError(f".gitignore cannot be read: {error.strerror}") from error
+        raise NotSetUpError(explain_unread(project.root / ".gitignore", ".gitignore", error)) from error
     lines = {line.removesuffix("\r").rstrip(" ") for line in text.split("\n")}
     if not lines & {f"/{AGENT_CONFIG}", f"/{AGENT_CONFIG}/"}:
         raise NotSetUpError(
@@ -57,7 +67,7 @@ def check_nothing_is_tracked(project: Project) -> None:
     if names:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         raise NotSetUpError(
-            f"git tracks {shown(names[0])}{more}: git rm -r --cached {AGENT_CONFIG}; a key in it must be replaced"
+            f"git tracks {shown(names[0])}{more}: run git rm -r --cached {AGENT_CONFIG}; replace a committed key"
         )
 
 

@@ -137,7 +137,10 @@ class _Parser(argparse.ArgumentParser):
             name = argument.partition("=")[0]
             if re.match("--|-[A-Za-z]$", name) and " " not in name and name not in self._option_string_actions:
                 self.error(f"unrecognized arguments: {argument}", self._hint_at_option(name))
-        return super().parse_known_args(arguments, namespace)
+        found, others = super().parse_known_args(arguments, namespace)
+        if others and self._subparsers is None:  # of a command, whose usage helps more than that of all
+            self.error(f"unrecognized arguments: {' '.join(others)}")
+        return found, others
 
     def _hint_at_option(self, name: str) -> str:
         if name == "--last" and any(action.dest == "run" for action in self._actions):

@@ -93,7 +93,8 @@ def _read_response(source: str, progress: Progress) -> str:
     try:
         data = _read_standard_input(progress) if source == "-" else Path(source).read_bytes()
     except OSError as error:
-        raise NotSetUpError(f"{shown(source)} cannot be read: {error.strerror}") from error
+        advice = "name the file of a saved response, or - for standard input"
+        raise NotSetUpError(f"{shown(source)} cannot be read: {error.strerror}; {advice}") from error
     name = "the response on standard input" if source == "-" else shown(source)
     return require_text(data, name, "apply the whole answer of an LLM")
 

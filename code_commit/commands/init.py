@@ -34,7 +34,8 @@ _NEXT_STEPS = f"""\
 Next:
   1. See that {BUILD_SCRIPT} builds and tests the project; commit it and .gitignore.
   2. {{}}
-  3. code-commit -m 'What is to be done.'
+  3. code-commit check -m 'What is to be done.'
+  4. code-commit -m 'What is to be done.'
 Or write the task into {AGENT_CONFIG}/query.txt, then:
 code-commit rollup; code-commit check; code-commit"""
 _GET_KEY = f"""\

@@ -1,5 +1,6 @@
 """`code-commit mcp`: the commands as tools for an agent, over standard input and output."""
 
+import sys
 from typing import Any
 
 from code_commit.commands.output import answering
@@ -23,5 +24,7 @@ def run(_: dict[str, Any]) -> int:
             ways = "pip install '.[mcp]', or pipx install --force '.[mcp]'"
             message = f"there is no module {error.name} here: in the clone of code-commit, {ways}"
             raise NotSetUpError(message) from error
+        if sys.stdin.isatty():
+            sys.stderr.write("waiting for an agent on standard input; Ctrl-C ends it\n")
         serve()
     return EXIT_SUCCESS

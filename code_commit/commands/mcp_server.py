@@ -56,6 +56,18 @@ _LISTED_TOTALS = ("seconds", "attempts", "cost_usd", "files_changed")
 _SAID_BYTES = 4000  # of the end of a command's stderr
 _CHUNK = 1 << 16
 _SECONDS_BETWEEN_REPORTS = 2
+_LONGEST_NAME = 100
+_FAULTS = {
+    "missing": "is missing",
+    "string_type": "must be a text",
+    "list_type": "must be a list of texts",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "greater_than": "must be more than 0",
+    "string_too_long": "is too long: write the task into agent-config/query.txt",
+}  # by pydantic's names of them
 _ESCAPES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)")
 """Escapes in JSON (RFC 8259, section 7): a pair of surrogates is a character, one alone is half of one."""
 
@@ -207,6 +219,9 @@ def _without_half_characters(line: bytes) -> bytes:
 
 async def _list_tools(_: ServerRequestContext, __: PaginatedRequestParams | None) -> ListToolsResult:
     schemas = {name: tool.arguments.model_json_schema() for name, tool in _TOOLS.items()}
+    for schema in schemas.values():  # the names and docstrings of classes tell an agent nothing
+        schema.pop("title", None)
+        schema.pop("description", None)
     return ListToolsResult(
         tools=[
             Tool(name=name, description=tool.description, input_schema=schemas[name], annotations=tool.hints)
@@ -226,7 +241,9 @@ async def _call_tool(context: ServerRequestContext, call: CallToolRequestParams)
             given.seek(0)
             exit_code, said = await _run_command([call.name, "--json", *arguments.words()], given, printed, context)
         except ValidationError as error:
-            return _result("\n".join(f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()))
+            return _result(
+                "\n".join(_explain(call.name, fault["type"], fault["loc"], fault["msg"]) for fault in error.errors())
+            )
         except (NotSetUpError, OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             return _result(f"{call.name} cannot be called with these arguments: {_as_called(str(reason))}")
@@ -243,6 +260,15 @@ async def _call_tool(context: ServerRequestContext, call: CallToolRequestParams)
     return _result(said if exit_code or "diff" in value else "", text, structured=value, is_error=exit_code != 0)
 
 
+def _explain(tool: str, kind: str, place: tuple[int | str, ...], message: str) -> str:
+    """Return an argument's fault, given by pydantic's name and message, in words."""
+    name = ".".join(map(str, place))
+    if kind == "extra_forbidden":
+        taken = ", ".join(_TOOLS[tool].arguments.model_fields) or "no arguments"
+        return f"{tool} takes no {shown(name[:_LONGEST_NAME])}: it takes {taken}"
+    return f"{shown(name[:_LONGEST_NAME])} {_FAULTS.get(kind, message)}"
+
+
 def _in_short(record: dict[str, Any]) -> dict[str, Any]:
     totals = {name: record["totals"][name] for name in _LISTED_TOTALS}
     return {name: record[name] for name in _LISTED} | {"totals": totals}
@@ -250,6 +276,8 @@ def _in_short(record: dict[str, Any]) -> dict[str, Any]:
 
 def _as_called(text: str) -> str:
     """Return a command's message with tools and arguments in place of commands and options."""
+    text = text.replace("Look: code-commit log --open.", "The tool log shows it.")
+    text = re.sub(r"(?m)^(\s*)code-commit resume", r"\1In a shell, code-commit resume", text)
     text = re.sub(rf"code-commit ({'|'.join(_TOOLS)})( --open)?\b", r"\1", text.replace("code-commit -m", "run(query)"))
     return re.sub(r"--([a-z]+(?:-[a-z]+)*)", _setting, text)
 

@@ -19,7 +19,7 @@ from code_commit.runs.list import add_run_argument, changed_files, find_run_fold
 from code_commit.runs.log import RunLog, open_run_log
 from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.runs.words import done_by_build, listed
-from code_commit.settings import add_settings, load_settings
+from code_commit.settings import OPTIONS, add_settings, load_settings
 from code_commit.terminal import shown
 
 DESCRIPTION = """\
@@ -41,7 +41,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--path", action="append", metavar="GLOB", help="put back only these (.gitignore syntax, repeatable)"
     )
-    parser.add_argument("--attempt", type=int, metavar="N", help="put back only what attempt N and later ones changed")
+    parser.add_argument(
+        "--attempt",
+        type=OPTIONS["max_output_tokens"].parse,
+        metavar="N",
+        help="put back only what attempt N and later ones changed",
+    )
     parser.add_argument("--force", action="store_true", help="also restore files that changed since the run")
     add_settings(parser, ["json", "quiet", "verbose"])
 
@@ -107,8 +112,8 @@ def _transactions_before(attempt: int, target: Path) -> int:
     attempts = record.attempts if isinstance(record := read_run(target), RunRecord) else []
     applied = [done.number for done in attempts if done.verdict == "applied" and done.changes]
     if attempt not in applied:
-        named = ", ".join(map(str, applied)) or "none that is known"
-        raise NotSetUpError(f"attempt {attempt} of {shown(target.name)} changed no file: those that did are {named}")
+        those = f"attempt{'s' if len(applied) > 1 else ''} {', '.join(map(str, applied))}" if applied else "no attempt"
+        raise NotSetUpError(f"attempt {attempt} of {shown(target.name)} changed no file: {those} did")
     return applied.index(attempt)
 
 

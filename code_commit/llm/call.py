@@ -93,7 +93,7 @@ class Call:
         if delay >= self.connection.remaining:
             is_asked = failure.delay and failure.kind != "refused"  # a refused connection has no Retry-After
             asked = f"; it asks to wait {duration(delay)}" if is_asked else ""
-            limit = f"the limit of {duration(self._timeout)} (--llm-timeout) would be over"
+            limit = f"the next try would pass the limit of {duration(self._timeout)} (--llm-timeout)"
             self._give_up(failure, f"given up{asked}: {limit}")
         return delay
 

@@ -89,8 +89,8 @@ class Reply(NamedTuple):
 class PassingFailure(Exception):  # noqa: N818 - it becomes an LLMError if it does not pass
     """The call failed in a way that can pass. `delay` is the wait that the API asked for, in seconds.
 
-    `kind` is `refused` if nothing listens on this machine, `missing` if the job may not be recorded everywhere yet,
-    else `busy`. `may_be_paid` says that the provider may have begun an answer.
+    `kind` is `refused` if nothing on this machine speaks to us there, `missing` if the job may not be recorded
+    everywhere yet, else `busy`. `may_be_paid` says that the provider may have begun an answer.
     """
 
     reason: str
@@ -235,6 +235,8 @@ class Connection:
 
 def _explain_failure(error: Exception, endpoint: Endpoint) -> LLMError | PassingFailure:
     """Return the failure of a request, in a message that quotes nothing of the request."""
+    import ssl
+
     import httpx
 
     host = endpoint.host
@@ -248,9 +250,12 @@ def _explain_failure(error: Exception, endpoint: Endpoint) -> LLMError | Passing
     if isinstance(error, UnicodeError):  # the host's name has a part that is empty, too long or no punycode
         return LLMError(f"no request to {host} can be made ({type(error).__name__}): check --base-url")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-        said = shown(re.sub(r"^\[Errno -?\d+\] ", "", str(error)))
+        said = shown(re.sub(r"^\[Errno -?\d+\] | \(_ssl\.c:\d+\)$", "", str(error)))
+        is_closed = _find_cause(error, ssl.SSLEOFError) or _find_cause(error, ssl.SSLZeroReturnError)
+        if endpoint.is_local and is_closed:
+            said = "the server closed the TLS connection: if it speaks plain http, begin the address with http://"
         failure = PassingFailure(f"no connection to {endpoint.netloc} ({said})")
-        if endpoint.is_local and _find_cause(error, ConnectionRefusedError):
+        if endpoint.is_local and (is_closed or _find_cause(error, ConnectionRefusedError)):
             failure.kind, failure.delay = "refused", _PAUSE_WHERE_REFUSED
         return failure
     reasons: dict[type[Exception], str] = {

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from code_commit.errors import NoKeyError, NotSetUpError
-from code_commit.files import read_regular_file
+from code_commit.files import explain_unread, read_regular_file
 from code_commit.llm.models import VENDORS, check_base_url, choose_fallback, choose_model, require_price
 from code_commit.llm.vendor import ApiKey, LlmConfig, ModelChoice
 from code_commit.project import AGENT_CONFIG, Project
@@ -93,7 +93,7 @@ def _read_key_file(project: Project, provider: str) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise NotSetUpError(f"{shown_path} cannot be read: {error.strerror}") from error
+        raise NotSetUpError(explain_unread(path, shown_path, error)) from error
     groups_that_reach_it = (folder_mode & 0o011) << 2  # search bits of the folder, at the place of the read bits
     if mode & groups_that_reach_it:
         raise NotSetUpError(f"{shown_path} can be read by others: chmod 600 {shown_path}")

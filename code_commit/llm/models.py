@@ -3,7 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import NamedTuple
 
 from code_commit.errors import NoKeyError, NotSetUpError, TooLittleMoneyError
@@ -57,9 +57,10 @@ def choose_model(
         raise NotSetUpError(f"there is no provider '{prefix}': use {option} {shown(server)}")
     known = [*VENDORS, *(name for vendor in VENDORS.values() for name in vendor.models)]
     hint = did_you_mean(prefix if colon else model, VENDORS if colon else known)
-    if colon and hint:
-        raise NotSetUpError(f"there is no provider '{shown(prefix)}'{hint}")
     names = ", ".join(f"{name}:" for name in VENDORS)
+    if colon and re.fullmatch(r"\w[\w.-]*", prefix):
+        ways = f": use {option} {shown(f'chat:{name}')} with --base-url, or one of {names}"
+        raise NotSetUpError(f"there is no provider '{shown(prefix)}'{hint or ways}")
     raise NotSetUpError(f"unknown model '{shown(model)}': put its provider before it, one of {names}{hint}")
 
 
@@ -160,8 +161,8 @@ def _check_url(url: str, allow_http: bool, option: str) -> str:  # noqa: FBT001 
         )
     if parts["scheme"].lower() == "http" and not allow_http and not is_this_machine(parts["host"].strip("[]")):
         raise NotSetUpError(
-            f"{option} would send the key to {parts['host']} unencrypted: use https, or set allow_http = true "
-            "in config.toml"
+            f"{option} would send the key to {parts['host']} unencrypted: use https. Only on a network that you trust, "
+            "allow_http = true in config.toml permits http"
         )
     return (parts["address"].lower() + (parts["path"] or "")).rstrip("/")
 
@@ -206,8 +207,13 @@ def _room_beside_answer(choice: ModelChoice, settings: Settings) -> int | None:
     return min(filter(None, (longest, max_input)), default=None)
 
 
-def explain_misfit(choice: ModelChoice, settings: Settings, prompt: Prompt) -> str | None:
-    """Return why a prompt probably leaves no room for an answer, and what to do; None if it fits."""
+def explain_misfit(
+    choice: ModelChoice, settings: Settings, prompt: Prompt, *, can_be_fitted: Callable[[], bool] = lambda: True
+) -> str | None:
+    """Return why a prompt probably leaves no room for an answer, and what to do; None if it fits.
+
+    `can_be_fitted` tells whether the rest of the prompt leaves room for a smaller codebase.
+    """
     longest, window = _room_beside_answer(choice, settings), context_window(choice, settings)
     tokens = estimate_tokens(prompt.text)
     if not longest or not window or tokens <= longest:
@@ -215,6 +221,8 @@ def explain_misfit(choice: ModelChoice, settings: Settings, prompt: Prompt) -> s
     sizes = ", ".join(f"{name} {size:,} bytes" for name, size in prompt.sizes.items())
     is_fitted = settings.rollup not in ("file", "fresh")
     advice = "lower build_output_limit" if is_fitted else 'rollup = "fit" in config.toml makes it fit'
+    if not can_be_fitted():
+        advice = "the task and the system prompts alone leave no room for a file: use a model with a larger window"
     return (
         f"the prompt does not fit {choice}: about {tokens:,} tokens; {longest:,} fit, with "
         f"{window - longest:,} reserved for the answer ({sizes}); {advice}"
@@ -240,8 +248,9 @@ def require_price(choice: ModelChoice, settings: Settings) -> Price:
     """Return the price that `--max-cost` counts by. Raises NotSetUpError if it is unknown."""
     price = price_of(choice, settings)
     if price is None:
-        table = f'[prices."{choice.name}"]'
-        raise NotSetUpError(f"--max-cost needs a price for {choice.name}: write {table} into config.toml")
+        table = f'[prices."{choice.name}"] with input and output, US dollars per million tokens,'
+        message = f"--max-cost needs a price for {choice.name}: write {table} into {AGENT_CONFIG}/config.toml"
+        raise NotSetUpError(message)
     return price
 
 

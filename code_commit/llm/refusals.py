@@ -152,9 +152,16 @@ def _advice_by_status(status: int, codes: set[str], endpoint: Endpoint) -> _Advi
         return "key", advice
     if status == 404 or "model_not_found" in codes:
         where = f"the address of the API ({endpoint.base_url})"
-        return "refused", f"check the name of the model ({endpoint.model}) and {where}"
+        hint = _mend_address(endpoint.base_url) if status == 404 else ""
+        return "refused", f"check the name of the model ({endpoint.model}) and {where}{hint}"
     options = "--model, --max-output-tokens and --reasoning-effort"
     return "refused", f"the request was not accepted, and a retry cannot help: check {options}"
+
+
+def _mend_address(url: str) -> str:
+    if url.endswith("/chat/completions"):
+        return "; leave /chat/completions out of it"
+    return "" if re.search(r"/v\d", url) else f"; try {url}/v1"
 
 
 def asked_delay(headers: Mapping[str, str], body: Any) -> float | None:

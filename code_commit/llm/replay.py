@@ -37,7 +37,9 @@ class ReplayLLM:
             text = path.read_bytes().decode("utf-8")
         except OSError as error:
             name = shown(str(path))
-            raise LLMError(f"there is no recorded response {name}: {error.strerror}", "replay") from error
+            raise LLMError(
+                f"there is no recorded response {name}: {error.strerror}; put one there", "replay"
+            ) from error
         except UnicodeDecodeError as error:
             raise LLMError(f"the recorded response {shown(str(path))} is not UTF-8 text", "replay") from error
         listener.replied(200, {}, {"text": text})

@@ -13,7 +13,7 @@ _DATA = r"([_-][^.]*)?(\.(cfg|conf|csv|db|enc|ini|json|plist|properties|tfrc|tom
 _KEY = (
     rf".*\.(age|jks|kdbx?|key|keystore|p12|p8|pem|pfx|ppk){_COPY}|.*\.tfstate(\..*)?"
     rf"|(.*_)?(rsa|dsa|ecdsa|ed25519){_COPY}|id_(rsa|dsa|ecdsa|ed25519)[^.]*{_COPY}|id_[^.]*\.(bak|old)"
-    r"|\.(boto|dockercfg|git-credentials|htpasswd|my\.cnf|pgpass|pypirc|s3cfg|vault-token)|[._]netrc"
+    r"|\.(boto|dockercfg|git-credentials|htpasswd|my\.cnf|pgpass|pypirc|s3cfg|vault-token)|[._]netrc|\..*_history"
 )
 _PUBLIC_KEY = (
     r"(.*[._-])?(ca|cacerts?|certs?|certificates?|chain|crl|csr|dhparams?|fullchain)(\d+|[_-](?!.*(key|priv)).*)?\.pem"
@@ -37,7 +37,7 @@ _EXAMPLE = (
 )
 _PIECES = """
     .age .boto .jks .kdb .key .p12 .p8 .pem .pfx .ppk .tfstate .tfvars auth.json credentials dockercfg dsa ed25519 env
-    htpasswd id_ kubeconfig my.cnf netrc pgpass pypirc rsa s3cfg secret vault-token
+    htpasswd _history id_ kubeconfig my.cnf netrc pgpass pypirc rsa s3cfg secret vault-token
 """
 _IN_EVERY_NAME = tuple(_PIECES.split())
 """A name without any of these needs no pattern; the patterns take milliseconds to compile."""

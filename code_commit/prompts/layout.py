@@ -24,6 +24,7 @@ _WHOLE, _WHOLE_OR_EDITS = "whole", "whole, or as edits where it is long"
 _CLOSING = "\n[answer]\n"  # before the last lines of a prompt, in the file of a system prompt
 _FOLDER = "{folder}"  # before the paths of the examples: a folder of the project, "" where it has none
 _LAST = "No answer after this one is used: a list of files would be of no use now.\n\n"
+_PACKAGED = Path(__file__).parents[2] / "system_prompts"
 _LONG_FILE = 200  # lines, without the blank one after it
 _DIFFS = """\
 In [file replacements] a line that ends with (diff) --- stands before a unified
@@ -101,11 +102,24 @@ def repeat_task(closing: str, query: str) -> str:
 
 def load_system_prompt(overrides: Path, name: str) -> str:
     own = overrides / f"{name}.txt"
-    packaged = Path(__file__).parents[2] / "system_prompts" / own.name
     try:
-        return (own if own.is_file() else packaged).read_text("utf-8")
+        text = (own if own.is_file() else _PACKAGED / own.name).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise NotSetUpError(f"the system prompt {own.name} cannot be read: {error}") from error
+    if not text.strip():
+        raise NotSetUpError(f"{_shown(own)} is empty: write the prompt into it, or remove it")
+    return text
+
+
+def doubt_overrides(overrides: Path) -> list[str]:
+    """Return a warning for each text file in the folder `overrides` that has the name of no system prompt."""
+    names = {path.name for path in _PACKAGED.glob("*.txt")}
+    others = sorted(path for path in overrides.glob("*.txt") if path.name not in names)
+    return [f"{_shown(path)} is not read: the names are {', '.join(sorted(names))}" for path in others]
+
+
+def _shown(override: Path) -> str:
+    return shown("/".join(override.parts[-3:]))
 
 
 def make_task(settings: Settings, prompts: SystemPrompts, query: str, codebase: Codebase) -> Task:
@@ -190,8 +204,8 @@ def lay_out(
     unseen = labelled("codebase additions", "".join(added)) if added else ""
     replacements = labelled("file replacements", "".join(changes)) if failed else ""
     end = replacements + _end(task, closing, rejection, offers_edits=bool(task.edits or late_edits))
-    parts = {"query": query, "codebase": codebase, "build output": output}
-    parts |= {"codebase additions": unseen, "file replacements": replacements}
+    parts = {"query": task.query, "codebase": task.codebase.text, "build output": build.output}
+    parts |= {"codebase additions": "".join(added), "file replacements": "".join(changes)}
     shows = _visible_files(task, build, files, windows)
     if task.layout == "short":
         state = [(_ADDED, "".join(added)), (_CHANGED, "".join(changes)), (_FAILED, build.output)]

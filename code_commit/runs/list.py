@@ -48,7 +48,9 @@ def find_run_folders(project: Project, name: str = "") -> list[Path]:
         runs = (folder for folder in reversed(folders) if not getattr(read_run(folder), "is_auxiliary", False))
         found = next(islice(runs, back - 1, None), folders[-1] if folders and back == 1 else None)
         if not found:
-            raise NotSetUpError(f"there is no run {name}: the log has {len(folders)} of them")
+            raise NotSetUpError(
+                f"there is no run {name}: the log has {len(folders)} of them" if folders else "there is no run yet"
+            )
         return [found]
     folders = [folder for folder in folders if folder.name.startswith(name) or short_name(folder.name).startswith(name)]
     if not folders:
@@ -128,7 +130,9 @@ def read_run(folder: Path) -> RunRecord | UnreadableRun:
 
 
 def status_of(record: RunRecord) -> str:
-    """Return the run's status, `killed` where it was running and its process is gone."""
+    """Return the run's status: `killed` if it ran and its process is gone, `not_approved` if the user said no."""
+    if record.status == "rejected" and record.attempts and record.attempts[-1].is_not_approved:
+        return "not_approved"
     is_killed = record.status == "running" and not _is_alive(record.pid, record.process_start)
     return "killed" if is_killed else record.status
 

@@ -25,7 +25,7 @@ from code_commit.runs.diff import FileEdit, diff_files, edits_of, known_text
 from code_commit.runs.list import argument_of, next_run_name, process_start
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import Attempt, BuildResult, Command, Event, RunEntry, RunRecord, Status
-from code_commit.runs.words import ways_on
+from code_commit.runs.words import rejection_of, ways_on
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.version import __version__
@@ -47,7 +47,8 @@ def open_run_log(
         folder = project.logs / next_run_name(project, started)
         folder.mkdir(mode=0o700)
     except OSError as error:
-        raise NotSetUpError(f"the log folder {project.logs} cannot be written: {error.strerror}") from error
+        advice = f"; make it writable: chmod u+w {project.logs}" if isinstance(error, PermissionError) else ""
+        raise NotSetUpError(f"the log folder {project.logs} cannot be written: {error.strerror}{advice}") from error
     record = RunRecord(
         version=__version__,
         run=folder.name,
@@ -105,6 +106,8 @@ class RunLog:
         known = known_error(error)
         status: Status = getattr(known, "status", "internal_error")
         message = str(known)
+        if isinstance(known, RejectedResponseError) and self.record.attempts and self.record.attempts[-1].rejections:
+            message = rejection_of(self.record.attempts[-1])
         if status == "internal_error":
             import traceback
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TextIO
 
 from code_commit import terminal
-from code_commit.changes import in_words
 from code_commit.redaction import Redactor
 from code_commit.runs import words
 from code_commit.runs.list import argument_of
@@ -26,7 +25,7 @@ _PHASES: dict[Event, tuple[str, str]] = {
     "retrying": ("asking {model}", ""),
     "building": ("running build.sh", "build_timeout"),
 }  # the words for a step that takes time, and the setting that limits it
-_SHOWN = 3  # changed files, and reasons of a rejection, that a step names without --verbose
+_SHOWN = 3  # changed files that a step names without --verbose
 _SAID_LINES = 12  # of the LLM's words; `code-commit log` has all of them
 _LIVE_BYTES = 1000  # of a build's output that are searched for its last line
 _REDRAWS_PER_SECOND = 5
@@ -109,6 +108,7 @@ class Progress:
             self.say("\n".join(f"  | {line}" for line in terminal.last_lines(self._output)))
         for number, line in enumerate(lines):
             self.say(line, _colour(record, event) if number == 0 or event == "warned" else "")
+        self.say(_way_to_apply(record) if event == "finished" else "", is_command=True)
         if self._on_step:
             self._on_step(record, event)
 
@@ -141,9 +141,9 @@ class Progress:
         elif self._region:
             self._region.show(self._output[-_LIVE_BYTES:].decode("utf-8", "replace"))
 
-    def say(self, text: str, colour: str = "") -> None:
+    def say(self, text: str, colour: str = "", *, is_command: bool = False) -> None:
         if not self.quiet and text:
-            self._print(text, colour)
+            self._print(text, colour, is_command=is_command)
 
     def error(self, text: str) -> None:
         first, *others = text.split("\n")
@@ -151,16 +151,17 @@ class Progress:
         for line in others:
             self._print(f"  {line}")
 
-    def _print(self, text: str, colour: str = "") -> None:
-        print_lines(self._clean(text), colour, sys.stderr, self._region.live if self._region else None)
+    def _print(self, text: str, colour: str = "", *, is_command: bool = False) -> None:
+        live = self._region.live if self._region else None
+        print_lines(self._clean(text), colour, sys.stderr, live, is_command=is_command)
 
     def _clean(self, text: str) -> str:
         return "\n".join(terminal.shown(line) for line in self.redactor.redact_text(text).split("\n"))
 
 
-def print_lines(text: str, colour: str, stream: TextIO, live: "Live | None") -> None:
-    """Print lines above the live region, in rows of the terminal's width."""
-    width = terminal.terminal_width(stream)
+def print_lines(text: str, colour: str, stream: TextIO, live: "Live | None", *, is_command: bool = False) -> None:
+    """Print lines above the live region, in rows of the terminal's width; a command to copy stays in one row."""
+    width = None if is_command else terminal.terminal_width(stream)
     printed = "\n".join(row for line in text.split("\n") for row in terminal.wrapped(line, width))
     with suppress(OSError, ValueError):  # the reader may be gone, which does not end the run
         if live:
@@ -220,7 +221,8 @@ def _attempt_lead(record: RunRecord) -> str:
     """Return `attempt 2 of 4`; "" for a command with a single attempt."""
     if record.command != "run":
         return ""
-    return f"attempt {len(record.attempts)} of {1 + int(record.options['max_repairs'])}"
+    repairs = 0 if record.options.get("dry_run") else int(record.options["max_repairs"])
+    return f"attempt {len(record.attempts)} of {1 + repairs}"
 
 
 def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[str]:
@@ -256,15 +258,13 @@ def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
 
 
 def _rejected(record: RunRecord, *, verbose: bool) -> list[str]:
-    """Return the first reason in brief, or the reasons in full with --verbose or for a saved response."""
+    """Return the first reason in brief, or with --verbose all of them in full."""
     *earlier, attempt = (each for each in record.attempts if each.rejections)  # a resumed choice may have a later one
     if same := next((other.number for other in earlier if other.reasons == attempt.reasons), None):
         return [f"response {words.REJECTED}, for the same reasons as in attempt {same}"]
-    if record.asks and not verbose:
+    if not verbose:
         return [f"response {words.REJECTED}: {words.rejection_of(attempt)}"]
-    named = attempt.rejections[: None if verbose else _SHOWN]
-    more = len(attempt.rejections) - len(named) + attempt.more_rejections
-    return [f"response {words.REJECTED}:", *(f"  {reason}" for reason in in_words(named, more))]
+    return [f"response {words.REJECTED}:", *(f"  {reason}" for reason in attempt.reasons)]
 
 
 def _checks(attempt: Attempt) -> str:
@@ -295,10 +295,6 @@ def _closing_lines(record: RunRecord) -> list[str]:
     of_git = "git status, git diff, " if record.tree or record.command == "undo" else ""
     review = [f"Review: code-commit diff, {of_git}code-commit log."] if totals.files_changed else []
     if record.message and record.status == "success":
-        if record.command == "run" and record.attempts and record.attempts[-1].changes:  # a dry one
-            edits = record.options.get("answer_format", "files")
-            as_edits = "" if edits == "files" else f" --answer-format {edits}"
-            review = [f"To apply it: code-commit apply{as_edits} {record.log_dir}/1-response.txt"]
         return [f"{record.message[0].upper()}{record.message[1:]}.", *review, *(log if review else [])]
     if record.status not in ("success", "build_failed"):
         cost = words.cost_in_words(totals.cost_usd, totals.unsettled_usd)
@@ -311,6 +307,16 @@ def _closing_lines(record: RunRecord) -> list[str]:
             run = argument_of(Path(record.root, record.log_dir))
             review = [f"Look: code-commit diff{run}, code-commit log{run} --open. Take it back: code-commit undo{run}."]
     return [f"{build}{after}: {words.done_in_all(record)}.", *besides, *review, *log]
+
+
+def _way_to_apply(record: RunRecord) -> str:
+    """Return the command that applies the answer of a dry run; "" where there is none to apply."""
+    is_dry = record.command == "run" and record.status == "success" and record.options.get("dry_run")
+    if not (is_dry and record.attempts and record.attempts[-1].changes):
+        return ""
+    edits = record.options.get("answer_format", "files")
+    as_edits = "" if edits == "files" else f" --answer-format {edits}"
+    return f"To apply it: code-commit apply{as_edits} {record.log_dir}/1-response.txt"
 
 
 class _LiveRegion:

@@ -71,6 +71,28 @@ def test_an_agent_config_that_may_not_be_written_to_is_told(project_folder: Path
     assert found == {0o700: (0, False), 0o500: (2, True)}
 
 
+def test_what_is_closed_is_told_with_the_command_that_opens_it(project_folder: Path):
+    command = [*without_roots_rights(), *CODE_COMMIT, *replay(project_folder)]
+    key, logs = project_folder / "agent-config/chat-key.txt", project_folder / "agent-config/logs"
+    key.touch(0)
+    logs.mkdir(0o500)
+    for step in ("make it readable: chmod u+r agent-config/chat-key.txt", f"make it writable: chmod u+w {logs}"):
+        done = subprocess.run(command, cwd=project_folder, capture_output=True, text=True, check=False)
+        assert (done.returncode, step in done.stderr) == (2, True), done.stderr
+        key.unlink(missing_ok=True)
+    logs.chmod(0o700)
+
+
+def test_each_mistake_of_a_file_is_a_problem_of_its_own(project_folder: Path, run_code_commit: Run):
+    (project_folder / "agent-config/config.toml").write_text(
+        "max_repair = 1\nstrict = 7\nsandbox = 'on'\nallow = ['']\n"
+    )
+    checked = run_code_commit(project_folder, "check", *replay(project_folder))
+    assert "\n4 problems to solve.\n" in checked.stdout, checked.stdout
+    done = run_code_commit(project_folder, *replay(project_folder))
+    assert "4 problems to solve:" in done.stderr, done.stderr
+
+
 def test_a_model_whose_name_is_nearly_a_known_one_is_told(project_folder: Path, run_code_commit: Run):
     for name, is_told in {"gpt-6.2-soll": True, "gpt-6.2-sol": False, "gpt-9-whatever": False}.items():
         checked = run_code_commit(
@@ -107,7 +129,8 @@ def test_a_limit_of_cost_without_a_price_is_told_before_anything_is_sent(project
     for command in ([], ["check"]):
         done = run_code_commit(project_folder, *command, *options)
         assert done.returncode == 2
-        assert '--max-cost needs a price for m: write [prices."m"] into config.toml' in done.stderr + done.stdout
+        said = " ".join((done.stderr + done.stdout).split())
+        assert '--max-cost needs a price for m: write [prices."m"] with input and output, US dollars per' in said
     assert "PROBLEM  price " in done.stdout
     assert "max cost  " not in done.stdout, "how much is left cannot be told"
     assert not (project_folder / "agent-config" / "logs").exists()

@@ -49,6 +49,14 @@ def key(text: str | bytes) -> Callable[[Path], None]:
     return write
 
 
+def override(name: str, text: str) -> Callable[[Path], None]:
+    def write(root: Path) -> None:
+        (config(root) / "system-prompts").mkdir()
+        (config(root) / "system-prompts" / name).write_text(text)
+
+    return write
+
+
 Case = tuple[Callable[[Path], object], list[str], list[str]]
 NOTHING: Callable[[Path], object] = lambda root: None  # noqa: E731 - reads as the table's word
 
@@ -59,7 +67,7 @@ CASES: dict[str, Case] = {
         lambda root: (config(root) / "query.txt").write_bytes(b"abc\xff"), [], ["agent-config/query.txt is not UTF-8", "byte 3"],
     ),
     "query a folder": (
-        lambda root: [(config(root) / "query.txt").unlink(), (config(root) / "query.txt").mkdir()], [], ["query.txt cannot be read"],
+        lambda root: [(config(root) / "query.txt").unlink(), (config(root) / "query.txt").mkdir()], [], ["agent-config/query.txt is a folder, and must be a file"],
     ),
     "rollup missing": (lambda root: (config(root) / "codeRollup.txt").unlink(), [], ["agent-config/codeRollup.txt is missing"]),
     "rollup empty": (lambda root: (config(root) / "codeRollup.txt").write_text(""), [], ["agent-config/codeRollup.txt is empty"]),
@@ -77,6 +85,27 @@ CASES: dict[str, Case] = {
         [],
         [".gitignore is missing", "query.txt is missing", "codeRollup.txt is missing", "build.sh is missing", "code-commit init writes"],
     ),
+    "a file in place of agent-config": (
+        lambda root: [shutil.rmtree(config(root)), config(root).write_text("x")],
+        [],
+        ["code-commit: agent-config is no folder: move it away, then run code-commit init\n"],
+    ),
+    "a link in place of agent-config": (
+        lambda root: [config(root).rename(root / "elsewhere"), config(root).symlink_to("elsewhere")],
+        [],
+        ["code-commit: agent-config is a link: put a real folder there\n"],
+    ),
+    "an empty system prompt": (
+        override("initial_query.txt", " \n"), [], ["agent-config/system-prompts/initial_query.txt is empty: write the prompt"],
+    ),
+    "config.toml a folder": (
+        lambda root: (config(root) / "config.toml").mkdir(), [], ["agent-config/config.toml is a folder, and must be a file"],
+    ),
+    "a name that is too long": (NOTHING, ["--query", "n" * 300], ["cannot be read: File name too long"]),
+    "a folder as the task": (NOTHING, ["--query", "agent-config"], ["agent-config is a folder, and must be a file"]),
+    ".gitignore a folder": (
+        lambda root: [(root / ".gitignore").unlink(), (root / ".gitignore").mkdir()], [], [".gitignore is a folder, and must be a file"],
+    ),
     "no ignore file": (lambda root: (root / ".gitignore").unlink(), [], [".gitignore is missing"]),
     "no ignore line": (lambda root: (root / ".gitignore").write_text("/target\n"), [], [".gitignore lacks the line /agent-config"]),
     "another line": (lambda root: (root / ".gitignore").write_text("agent-config\n"), [], [".gitignore lacks the line"]),
@@ -84,7 +113,7 @@ CASES: dict[str, Case] = {
     "line in a comment": (lambda root: (root / ".gitignore").write_text("# /agent-config\n"), [], ["lacks the line"]),
     "build.sh missing": (lambda root: (root / "build.sh").unlink(), [], ["build.sh is missing"]),
     "build.sh a folder": (
-        lambda root: [(root / "build.sh").unlink(), (root / "build.sh").mkdir()], [], ["build.sh is a link, a folder or a device"],
+        lambda root: [(root / "build.sh").unlink(), (root / "build.sh").mkdir()], [], ["build.sh is a folder: put the script itself there"],
     ),
     "tracked key file": (tracked_key, [], ["git tracks agent-config/openai-key.txt", "git rm -r --cached"]),
     "key that others can read": (shared_key, [], ["chmod 600 agent-config/openai-key.txt"]),
@@ -97,6 +126,9 @@ CASES: dict[str, Case] = {
     ),
     "key in the query": (lambda root: (config(root) / "query.txt").write_text(f"use {KEY}\n"), [], ["would carry an API key"]),
     "unknown model": (NOTHING, ["--model", "foo"], ["unknown model 'foo'"]),
+    "a provider that is none": (
+        NOTHING, ["--model", "mistral:large"], ["there is no provider 'mistral': use --model chat:large with --base-url, or one of"],
+    ),
     "model without name": (NOTHING, ["--model", "chat:"], ["needs the model's name"]),
     "chat without URL": (NOTHING, ["--model", "chat:x", "--base-url", ""], ["base"]),
     "replay without folder": (NOTHING, ["--model", "replay:nowhere"], ["no folder nowhere"]),
@@ -163,6 +195,26 @@ def replay(root: Path, answer: str = "^^^ok.txt\nok\n^^^end\n") -> list[str]:
     (config(root) / "recorded").mkdir()
     (config(root) / "recorded" / "1-response.txt").write_text(answer)
     return ["--model", "replay:agent-config/recorded"]
+
+
+def test_a_misnamed_system_prompt_is_named(project_folder: Path, run_code_commit: Run):
+    override("initial-query.txt", "Be brief.\n")(project_folder)
+    arguments = replay(project_folder)
+    named = (
+        "agent-config/system-prompts/initial-query.txt is not read: the names are code_modification_instructions.txt, "
+    )
+    checked = run_code_commit(project_folder, "check", *arguments)
+    assert (checked.returncode, named in " ".join(checked.stdout.split())) == (0, True), checked.stdout
+    assert f"warning: {named}" in run_code_commit(project_folder, *arguments).stderr
+    (config(project_folder) / "system-prompts/initial-query.txt").rename(
+        config(project_folder) / "system-prompts/initial_query.txt"
+    )
+    assert "is not read" not in run_code_commit(project_folder, "check", *arguments).stdout
+
+
+def test_a_dry_run_has_one_attempt(project_folder: Path, run_code_commit: Run):
+    done = run_code_commit(project_folder, *replay(project_folder), "--dry-run")
+    assert "attempt 1 of 1: " in done.stderr
 
 
 def test_in_the_root_folder(run_code_commit: Run):

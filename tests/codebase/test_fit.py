@@ -323,6 +323,19 @@ def test_without_fit_a_repair_that_does_not_fit_is_not_sent(talkative: Path, run
     assert (done.returncode, 'rollup = "fit" in config.toml makes it fit' in done.stderr) == (3, True), done.stderr
 
 
+@pytest.mark.parametrize("window", [1_000, 16_000])
+def test_a_fit_is_advised_only_where_it_can_help(window: int, root: Path, run_code_commit: Run):
+    (root / "agent-config/config.toml").write_text(f"context_window = {window}\n")
+    run_code_commit(root, "rollup")
+    chat = ["--model", "chat:mine", "--base-url", "http://127.0.0.1:9/v1"]
+    said = " ".join(run_code_commit(root, "check", *chat).stdout.split())
+    assert "the prompt does not fit" in said
+    assert f"(query {(root / 'agent-config/query.txt').stat().st_size} bytes, " in said
+    helps = run_code_commit(root, "prompt", "--rollup", "fit", *chat).returncode == 0
+    assert helps == (window == 16_000) == ('rollup = "fit" in config.toml makes it fit' in said), said
+    assert ("use a model with a larger window" in said) is not helps
+
+
 @pytest.mark.parametrize("rollup", ["fresh", "fit", "select"])
 def test_check_judges_the_codebase_that_the_run_will_make(rollup: str, root: Path, run_code_commit: Run):
     config, options = root / "agent-config/config.toml", recorded(root, "^^^ok.txt\nok\n^^^end\n")

@@ -101,6 +101,17 @@ def test_apply_of_a_rejected_response_ends_with_4(root: Path, run_code_commit: R
     assert tree(root) == before
 
 
+def test_a_rejection_is_told_briefly_and_in_full_by_the_log(root: Path, run_code_commit: Run):
+    done = run_code_commit(root, "apply", "-", "--json", stdin="no blocks here\n")
+    assert "\nresponse rejected, nothing written: the response has no ^^^ block\n" in f"\n{done.stderr}", done.stderr
+    record = json.loads(done.stdout)
+    assert record["message"] == "the response has no ^^^ block"
+    (reason,) = record["attempts"][0]["rejections"]
+    assert len(reason["message"]) > 100
+    assert reason["message"] in run_code_commit(root, "log", "latest").stdout
+    assert reason["message"] in run_code_commit(root, "apply", "-", "--verbose", stdin="no blocks here\n").stderr
+
+
 @pytest.mark.parametrize("line", ["^^^a\n", "^^^../a\n^^^end\n", " ^^^a\n", ".\n"], ids=ascii)
 def test_what_a_rejection_costs_is_in_proportion_to_the_response(line, root: Path, run_code_commit: Run):
     done = run_code_commit(root, "apply", "-", stdin=line * (200_000 // len(line)), timeout=60)
@@ -558,4 +569,4 @@ def test_what_an_earlier_attempt_left_can_be_had_again(root: Path, run_code_comm
     done = run_code_commit(root, "undo", "-2")
     assert (done.returncode, (root / "a.txt").exists()) == (0, False), done.stderr
     done = run_code_commit(root, "undo", "-3", "--attempt", "3")
-    assert (done.returncode, "changed no file: those that did are 1, 2" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "changed no file: attempts 1, 2 did" in done.stderr) == (2, True), done.stderr

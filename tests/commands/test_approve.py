@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, git, recorded, the_log, wait_for
+from command import CODE_COMMIT, Run, git, recorded, the_log, wait_for
 from terminal import Terminal
 
 needs_tmux = pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here")
@@ -57,12 +57,13 @@ def test_yes_applies_what_was_shown_wherever_the_streams_lead(project_folder: Pa
 
 
 @needs_tmux
-def test_no_ends_the_run_with_the_tree_as_it_was(project_folder: Path):
+def test_no_ends_the_run_with_the_tree_as_it_was(project_folder: Path, run_code_commit: Run):
     with terminal(project_folder, *approving(project_folder, WRONG, RIGHT)) as pane:
         pane.wait_for(QUESTION)
         answer(pane, "no")
         assert pane.end() == 4
         assert "code-commit: the answer was not approved, nothing of it was written" in pane.lines()
+        assert "  Change the task, then run again." in pane.lines()
         assert not any("the supervisor" in row for row in pane.lines())
     assert git(project_folder, "status", "--porcelain") == ""
     record = record_of(project_folder)
@@ -74,6 +75,12 @@ def test_no_ends_the_run_with_the_tree_as_it_was(project_folder: Path):
         "not-approved",
     )
     assert not (the_log(project_folder) / "1-changes.diff").exists()
+    (row,) = run_code_commit(project_folder, "log").stdout.splitlines()[1:]
+    assert " not approved " in row
+    stats = run_code_commit(project_folder, "log", "--stats").stdout
+    assert re.search(r"^  not approved +1$", stats, re.MULTILINE), stats
+    assert re.search(r"^  rejected +-$", stats, re.MULTILINE), stats
+    assert "The answer was not approved" in run_code_commit(project_folder, "log", "--markdown").stdout
 
 
 @needs_tmux

@@ -18,7 +18,7 @@ from code_commit import api
 from code_commit.commands.init import build_script_for
 from code_commit.llm import local
 
-NEXT = ["query.txt", "code-commit rollup", "code-commit check"]
+NEXT = ["code-commit check -m", "code-commit -m", "query.txt", "code-commit rollup", "code-commit check;"]
 
 
 def lay(root: Path, files: dict[str, str]) -> Path:
@@ -453,6 +453,10 @@ def test_a_server_on_this_machine_is_named_where_there_is_no_key(project_folder:
         refused = run_code_commit(project_folder)
         assert (refused.returncode, lines in refused.stderr.replace("\n  ", "\n")) == (2, True), refused.stderr
         (project_folder / "build.sh").unlink()
+        unready = run_code_commit(project_folder).stderr.replace("\n  ", "\n")
+        assert ("2 problems to solve:" in unready, "- model =" in unready, lines in unready) == (True, False, True), (
+            unready
+        )
         assert lines in run_code_commit(project_folder, "init").stdout
         (project_folder / "agent-config/config.toml").write_text(lines)
         (project_folder / "build.sh").unlink()

@@ -105,6 +105,7 @@ def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: 
     with agent(root) as host:
         hints = {name: tool.annotations for name, tool in host.tools().items()}
         arguments = {name for tool in host.tools().values() for name in tool.input_schema["properties"]}
+        assert not any({"title", "description"} & {*tool.input_schema} for tool in host.tools().values())
         assert arguments == {"query", "allow", "protect", "model", "max_cost", "run", "text", "dry_run"}, "no address"
         assert {name for name, hint in hints.items() if hint.read_only_hint} == {"check", "diff", "log"}
         assert {name for name, hint in hints.items() if hint.destructive_hint} == {"run", "undo", "apply"}
@@ -208,6 +209,11 @@ def test_a_query_that_looks_like_an_option_is_a_query(root: Path):
             done = host.call("run", query=query, model=REPLAY)
             assert (done.is_error, done.structured_content["query"]) == (False, query)
         assert not host.call("apply", text=RIGHT, dry_run=True).is_error
+        (root / "empty").mkdir()
+        ended = text_of(host.call("run", query="x", model="replay:empty"))
+        assert "\n  In a shell, code-commit resume continues this run." in ended
+        rejected = text_of(host.call("apply", text="no block"))
+        assert ("The tool log shows it." in rejected, "Look" in rejected) == (True, False)
         refused = host.call("run", query="x", model="--")
         assert (refused.is_error, "unknown model '--'" in text_of(refused)) == (True, True)
 
@@ -261,12 +267,21 @@ HOSTILE = {
     "a model that is an option": ("run", {"query": "x", "model": "--base-url=http://127.0.0.1:1"}, "unknown model"),
     "a model elsewhere": ("run", {"query": "x", "model": "replay:../../etc"}, "must lie in the project"),
     "a path elsewhere": ("apply", {"text": "^^^../out.txt\nx\n^^^end\n"}, "exit code 4"),
-    "a query of 10 MB": ("run", {"query": "x" * 10_000_000}, "query: String should have at most"),
+    "a query of 10 MB": (
+        "run",
+        {"query": "x" * 10_000_000},
+        "query is too long: write the task into agent-config/query.txt",
+    ),
     "patterns of 10 MB": ("run", {"query": "x", "allow": ["x" * 10_000_000]}, "Argument list too long"),
     "a query that no argument holds": ("run", {"query": "a\0b"}, "null byte"),
-    "an argument that there is not": ("run", {"max_costs": 1}, "max_costs: Extra inputs are not permitted"),
-    "no budget": ("run", {"query": "x", "max_cost": 0}, "max_cost: Input should be greater than 0"),
-    "no text": ("apply", {}, "text: Field required"),
+    "an argument that there is not": (
+        "run",
+        {"max_costs": 1},
+        "run takes no max_costs: it takes query, allow, protect, model, max_cost",
+    ),
+    "no budget": ("run", {"query": "x", "max_cost": 0}, "max_cost must be more than 0"),
+    "a query that is no text": ("run", {"query": 3}, "query must be a text"),
+    "no text": ("apply", {}, "text is missing"),
     "an unknown tool": ("init", {}, "there is no tool init"),
 }
 
@@ -309,6 +324,17 @@ def test_a_client_that_nobody_hears_leaves_no_server_and_no_run(root: Path):
         server.stdout.close()  # standard input stays open
         assert (server.wait(timeout=120), server.stderr.read()) == (0, b"")
     assert latest(root)["status"] == "interrupted"
+
+
+def test_on_a_terminal_it_says_what_it_waits_for(root: Path):
+    ours, theirs = os.openpty()
+    command = [*CODE_COMMIT, "mcp"]
+    with subprocess.Popen(command, cwd=root, stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as server:
+        assert server.stderr
+        assert server.stderr.readline() == b"waiting for an agent on standard input; Ctrl-C ends it\n"
+        server.terminate()
+    os.close(ours)
+    os.close(theirs)
 
 
 def test_without_its_extra_it_says_what_to_install(root: Path):

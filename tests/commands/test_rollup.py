@@ -181,12 +181,12 @@ SECRET_NAMES = """
     id_github.bak id_rsa.bak .my.cnf .pgpass .docker/config.json terraform.tfvars prod.tfvars.json x.tfstate.backup
     config/secrets.yml secrets.json credentials gcp-credentials.json config/credentials.yml.enc kubeconfig
     .kube/config .aws/credentials .vault-token .s3cfg .boto auth.json application_default_credentials.json
-    .gem/credentials .cargo/credentials.toml backup.age example.com.key ca.key ca-key.pem cert-key.pem
+    .bash_history home/.python_history .gem/credentials .cargo/credentials.toml backup.age example.com.key ca.key ca-key.pem cert-key.pem
 """
 OTHER_NAMES = """
     env.ts credentials.go docs/credentials.md src/secrets.rs locales/en/auth.json i18n/de/secrets.json example.env
     chart/templates/secrets.yaml secrets.example.yml terraform.tfvars.example cacert.pem public.key fullchain1.pem cert_512.pem
-    .env.d/x.sh config.json deploy/values.yaml crypt/plain.txt
+    .env.d/x.sh src/undo_history history.md config.json deploy/values.yaml crypt/plain.txt
 """
 SECRETS = {
     ".env": "DATABASE=x\n",

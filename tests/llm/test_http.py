@@ -136,6 +136,30 @@ def test_https_to_a_server_that_speaks_http_is_an_error_at_once():
     assert not listener.retries
 
 
+def test_a_handshake_that_a_local_server_ends_is_given_up_like_a_refused_port():
+    listener = Listener()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+
+        def close_each() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    client, _ = silent.accept()
+                    client.recv(65536)
+                    client.close()
+
+        thread = threading.Thread(target=close_each, daemon=True)
+        thread.start()
+        with open_way(CHAT, f"https://127.0.0.1:{port}/v1", Clock().timing()) as llm:
+            with pytest.raises(
+                LLMError, match=r"closed the TLS connection: .* begin the address with http://.*4 retries"
+            ):
+                llm.complete(PROMPT, listener)
+        silent.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+    assert len(listener.retries) == 4
+
+
 def test_https_by_way_of_a_proxy_to_a_server_that_speaks_http(monkeypatch):
     with FakeServer([]) as server, Proxy(server.port) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")

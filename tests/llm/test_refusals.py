@@ -1,8 +1,12 @@
 """The wait that a refusal asks for."""
 
+from pathlib import Path
+
 import pytest
 
-from code_commit.llm.refusals import asked_delay
+from code_commit.llm.http import Endpoint, Reply
+from code_commit.llm.refusals import asked_delay, refusal_of
+from code_commit.settings import Settings
 
 
 def retry_info(delay):
@@ -41,3 +45,16 @@ def retry_info(delay):
 )
 def test_the_delay_that_an_api_asks_for(headers, body, seconds):
     assert asked_delay(headers, body) == seconds
+
+
+@pytest.mark.parametrize(
+    ("path", "end"),
+    [
+        ("", "(http://127.0.0.1:9); try http://127.0.0.1:9/v1"),
+        ("/v1", "(http://127.0.0.1:9/v1)"),
+        ("/v1/chat/completions", "(http://127.0.0.1:9/v1/chat/completions); leave /chat/completions out of it"),
+    ],
+)
+def test_an_address_that_is_not_there_is_mended(path, end):
+    endpoint = Endpoint("m", f"http://127.0.0.1:9{path}", Settings(), Path(), "", str)
+    assert str(refusal_of(Reply(404, {}, "not found"), endpoint)).endswith(end)

@@ -137,7 +137,7 @@ def test_the_short_layout_is_an_exchange_of_messages():
     )
     assert (set(later.shows.files), later.parts["build output"]) == (
         {"e", "b.txt"},
-        "[build.sh output]\nerror: {query}\n\n",
+        "error: {query}\n",
     )
 
 

@@ -281,6 +281,15 @@ def test_no_line_of_a_build_breaks_the_region(size, root: Path):
         ]
 
 
+def test_a_command_to_copy_has_no_line_end_in_it(root: Path):
+    with terminal(root, *recorded_bare(root, RIGHT), "--dry-run", "--answer-format", "auto") as pane:
+        assert pane.end() == 0
+        (line,) = (line for line in pane.lines() if line.startswith("To apply it: "))
+    assert re.fullmatch(
+        r"To apply it: code-commit apply --answer-format auto agent-config/logs/\S+/1-response\.txt", line
+    )
+
+
 def test_an_interrupt_leaves_a_whole_terminal(root: Path):
     with terminal(root, *recorded_bare(root, RIGHT)) as pane:
         pane.wait_for("^  step 1$")
@@ -289,7 +298,7 @@ def test_an_interrupt_leaves_a_whole_terminal(root: Path):
         assert pane.end() == 130
         assert pane.shows_cursor
         assert not any("running build.sh" in row or row == "  step 1" for row in pane.screen())
-        assert "code-commit: interrupted by SIGINT; every file is whole" in pane.lines()
+        assert "code-commit: interrupted by SIGINT; no file is half written" in pane.lines()
 
 
 @pytest.mark.parametrize("size", [(100, 24), (60, 12)])

@@ -20,7 +20,7 @@ from markupsafe import Markup
 from code_commit.commands.page.logged_run import LoggedRun, RunChanges
 from code_commit.commands.page.markup import build_view, diff_view
 from code_commit.errors import NotSetUpError
-from code_commit.files import read_regular_file, replacing
+from code_commit.files import NotAFileError, read_regular_file, replacing
 from code_commit.runs import words
 from code_commit.runs.record import BUILT_DIFF, Attempt
 from code_commit.terminal import shown, unwrapped
@@ -57,7 +57,10 @@ def write_page(logged: LoggedRun, path: Path) -> Path:
         with replacing(target) as file:
             file.write(render_page(logged, target.parent))
     except OSError as error:
-        raise NotSetUpError(f"the page {path} cannot be written: {error.strerror}") from error
+        advice = "; name a file" if isinstance(error, NotAFileError) else ""
+        if isinstance(error, FileNotFoundError):
+            advice = f"; create {path.parent} first"
+        raise NotSetUpError(f"the page {path} cannot be written: {error.strerror}{advice}") from error
     return target
 
 

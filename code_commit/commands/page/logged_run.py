@@ -35,6 +35,7 @@ _HEADLINES = {
     "build_failed": Headline("The build still fails", "bad"),
     "not_set_up": Headline("Not set up", "bad"),
     "llm_error": Headline("The LLM could not be asked", "bad"),
+    "not_approved": Headline("The answer was not approved", "bad"),
     "rejected": Headline("The response was rejected", "bad"),
     "declined": Headline("The LLM says that it cannot", "bad"),
     "build_error": Headline("The build could not be run, or files not be written", "bad"),
@@ -59,7 +60,7 @@ class RunChanges(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoggedRun:
-    """A run's record and its log folder; `status` is the record's, `killed` where its process is gone.
+    """A run's record and its log folder; `status` is that of `status_of`.
 
     The record is censored; files of the folder are read through the redactor. `name` is the short name of the run,
     `argument` names it to a command. `net_diff` returns all its changes and the files whose content at that time is
@@ -84,7 +85,11 @@ class LoggedRun:
     @property
     def headline(self) -> Headline:
         if self.record.undone:
-            return Headline("Undone since: its changes are no longer in the tree", "wait")
+            return Headline(f"{self._ending.text}, then undone: its changes are no longer in the tree", "wait")
+        return self._ending
+
+    @property
+    def _ending(self) -> Headline:
         if self.status != "success":
             return _HEADLINES.get(self.status) or Headline(status_in_words(self.status).capitalize(), "bad")
         if self.record.command == "undo":

@@ -77,6 +77,6 @@
 
   for (const time of document.querySelectorAll("time")) {
     const moment = new Date(time.dateTime);
-    if (!isNaN(moment)) time.textContent = moment.toLocaleString();
+    if (!isNaN(moment)) time.textContent = moment.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" });
   }
 })();

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -187,7 +188,7 @@ def test_a_link_lands_where_it_says_and_unfolds_it(browser: Browser, long_page: 
 def test_the_output_opens_at_the_error(browser: Browser, long_page: Path, link: bool):  # noqa: FBT001 - a table's column
     box = "document.querySelector('#attempt-{} pre.output')"
     if link:
-        browser.driver.find_element("link text", "All of the output, at the error").click()
+        browser.driver.find_element("link text", "Full output").click()
     else:
         browser.driver.find_element("css selector", "#attempt-1 > summary").click()
     for number in (1, 2) if not link else (2,):
@@ -198,6 +199,10 @@ def test_the_output_opens_at_the_error(browser: Browser, long_page: Path, link: 
         places = [f"{found}{line}.getBoundingClientRect()" for line in (".querySelector('.error')", "")]
         assert browser.run(f"{places[1]}.top < {places[0]}.top && {places[0]}.bottom < {places[1]}.bottom")
     assert browser.run("document.querySelector('#attempt-2 .error').dataset.n") == "200001"
+
+
+def test_the_start_of_a_run_has_its_time_zone(browser: Browser, long_page: Path):
+    assert re.search("(?!AM|PM)[A-Z]{3,}[^ ]*$", browser.run("document.querySelector('time').textContent"))
 
 
 @pytest.mark.parametrize("which", ["page", "long_page"])

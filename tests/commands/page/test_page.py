@@ -168,10 +168,10 @@ def test_a_failed_run_shows_the_end_of_its_build_first(project_folder: Path, run
     (project_folder / "build.sh").write_text("#!/bin/sh\nseq -f 'line %g' 40\necho 'error: <b>'\nexit 3\n")
     recorded_run(project_folder, run_code_commit, ["^^^ok.txt\nok\n^^^end\n"], "--max-repairs", "0")
     text = Page(page_of(project_folder)).text
-    end = text.split("The end of the build")[1].split("All of the output")[0]
+    end = text.split("End of the build output")[1].split("Full output")[0]
     assert next(line for line in end.split("\n") if line) == "line 31"
     assert "error: <b>\n[build.sh: exit code 3" in end
-    assert text.index("The end of the build") < text.index("Changes of the run in all") < text.index("Build output")
+    assert text.index("End of the build output") < text.index("Changes of the run in all") < text.index("Build output")
 
 
 def test_the_result_is_the_git_diff(hostile: Path):
@@ -242,6 +242,12 @@ def test_the_page_is_written_whole_and_private(hostile: Path, run_code_commit: R
     assert (tmp_path / "link.html").is_symlink()
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["link.html", "page.html"]
+
+
+def test_a_page_that_cannot_be_written_is_told_with_the_next_step(hostile: Path, run_code_commit: Run):
+    for name, step in {"agent-config": "name a file", "nope/x.html": "create nope first"}.items():
+        done = run_code_commit(hostile, "log", "--html", name)
+        assert (done.returncode, f"; {step}\n" in done.stderr) == (2, True), done.stderr
 
 
 def test_what_is_no_page_of_ours_is_not_written_over(hostile: Path, run_code_commit: Run):
@@ -338,7 +344,7 @@ def test_no_piece_of_a_key_stands_where_a_line_was_cut(place, project_folder: Pa
 
 def test_a_rejected_answer_after_a_failed_build_hides_nothing(project_folder: Path, run_code_commit: Run):
     recorded_run(project_folder, run_code_commit, ["^^^ok.txt\nno\n^^^end\n", "I cannot.\n"], "--max-repairs", "1")
-    assert "The end of the build" in Page(page_of(project_folder)).text
+    assert "End of the build output" in Page(page_of(project_folder)).text
     assert "### The end of 1-build.txt" in export_log(find_project(project_folder), {"markdown": True}).decode()
 
 
@@ -453,10 +459,8 @@ def test_a_run_that_was_undone_says_so_and_offers_no_undo(undos: int, project_fo
     html = run_code_commit(project_folder, "log", "--html", "-", run.name).stdout
     row = run_code_commit(project_folder, "log").stdout.splitlines()[1]
     is_undone = undos == 1
-    assert ("no longer in the tree" in markdown, "The build passes" in markdown.splitlines()[0]) == (
-        is_undone,
-        not is_undone,
-    )
+    ending = "The build passes, then undone" if is_undone else "The build passes"
+    assert (f"{ending}: its" in markdown, ending in markdown.splitlines()[0]) == (is_undone, True)
     assert ("no longer in the tree" in html, "code-commit undo 20" not in html) == (is_undone, is_undone)
     assert ("no longer in the tree" in one, " undone " in row) == (is_undone, is_undone)
 
