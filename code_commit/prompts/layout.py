@@ -30,9 +30,9 @@ _DIFFS = """\
 In [file replacements] a line that ends with (diff) --- stands before a unified
 diff of the file from [codebase] to what it holds now. Send no diff yourself."""
 _ROLE = re.compile(r"^\[(user|assistant)\]\n", re.MULTILINE)  # before each message of the short layout
-_ADDED = "These files of the project were not shown so far:\n\n{}\n\n"
-_CHANGED = "These files were changed since, and are now:\n\n{}\n\n"
-_FAILED = "build.sh fails:\n\n{}\n\nFind the cause and repair it.\n\n"
+_ADDED = "\n\nThese files of the project were not shown so far:\n\n{}"
+_CHANGED = "\n\nThese files were changed since, and are now:\n\n{}"
+_FAILED = "\n\nbuild.sh fails:\n\n{}\n\nFind the cause and repair it."
 _CONTEXT_LINES, _SHORTER, _DIFF_MARK = 10, 3, " (diff)"
 
 
@@ -210,7 +210,7 @@ def lay_out(
     if task.layout == "short":
         state = [(_ADDED, "".join(added)), (_CHANGED, "".join(changes)), (_FAILED, build.output)]
         told = "".join(sentence.format(text.strip()) for sentence, text in state if text)
-        return _lay_out_short(task, told + (f"{rejection.text.strip()}\n\n" if rejection else ""), parts, shows)
+        return _lay_out_short(task, told + (f"\n\n{rejection.text.strip()}" if rejection else ""), parts, shows)
     if task.layout == "cached":
         return Prompt(rules, codebase + query, unseen + phase + output + end, parts, shows)
     return Prompt(rules + phase, "", output + query + codebase + unseen + end, parts, shows)

@@ -110,7 +110,7 @@ def test_the_examples_lie_in_a_folder_of_the_project():
 
 
 SHORT = PROMPTS._replace(
-    short_instructions="BE SHORT\n[user]\nhow?\n[assistant]\nso\n[user]\n{codebase}\n[user]\n{query}\n\n{state}NOW\n"
+    short_instructions="BE SHORT\n[user]\nhow?\n[assistant]\nso\n[user]\n{codebase}\n[user]\n{query}{state}\n\nNOW\n"
 )
 
 
