@@ -254,7 +254,7 @@ def test_an_answer_that_was_cut_off_is_asked_for_once_more_and_shorter(project_f
         assert len(list(log.glob("*-query.txt"))) == calls
         size = r"warning: the answer of attempt 1 was cut off after 40 tokens, \d+ of them thoughts, 117 characters: "
         assert re.search(size, done.stderr), done.stderr
-        assert "--max-output-tokens raises the limit" in done.stderr
+        assert "raise --max-output-tokens" in done.stderr
         prompt = (log / "2-query.txt").read_text()
         assert "- the response is cut off at the output limit" in prompt
         assert ": send a shorter one, with no file that need not change, with edits" in prompt

@@ -28,12 +28,12 @@ from code_commit.terminal import shown
 from code_commit.trust import find_program, find_top, is_inside, outside_environment
 
 DESCRIPTION = """\
-Prints everything that the latest run, or the named one, changed, new and removed
-files included: one diff, which git apply --whitespace=nowarn reads. It does not
-depend on what happened to the tree since. A terminal gets colours and git's
-pager. Each test, CI file and build file in the diff is named on standard error.
-Exits with 1 if the log no longer has what a file held ("unknown" with --json,
-which also says which files have "changed_since")."""
+Prints everything that the latest run, or the named one, changed, new and
+removed files included: one diff, which git apply --whitespace=nowarn reads. It
+does not depend on what happened to the tree since. A terminal gets colours and
+git's pager. Each test, CI file and build file in the diff is named on standard
+error. Exits with 1 if the log no longer has what a file held ("unknown" with
+--json, which also says which files have "changed_since")."""
 
 EXAMPLES = """\
 code-commit diff

@@ -88,7 +88,7 @@ def test_the_results_of_many_repositories_become_branches_also_where_one_moved_o
     (tmp_path / "work").mkdir()
     done = cluster.run_fleet(make_list(tmp_path / "work" / "tasks.jsonl", *lines), "--out", "results")
     assert "4 of 5 tasks green" in done.stderr
-    assert "1 build changed tracked files beside the answers" in done.stderr
+    assert "1 build also changed tracked files that the answers did not touch" in done.stderr
     assert "3 repositories, the same patch" in (tmp_path / "work/results/index.html").read_text()
     (roots["moved"] / "ok.txt").write_text("".join(f"{line}\n" for line in ("not yet", *range(8), "nine")))
     git(roots["moved"], "commit", "-qam", "nine")

@@ -150,7 +150,7 @@ def test_submodules_are_refused_before_anything_is_paid_or_left_empty_on_request
     line = task("a", repository, settings=server.settings)
     refused = do(line, tmp_path).result
     assert (refused.status, refused.exit_code) == ("not_set_up", 2)
-    assert '"overlay": {".gitmodules": null} goes without' in refused.message
+    assert 'run without: "overlay": {".gitmodules": null}' in refused.message
     assert server.calls == []
 
     outcome = do({**line, "overlay": {".gitmodules": None}}, tmp_path)
