@@ -197,8 +197,10 @@ def test_json_that_holds_json_stays_json(form):
 def test_a_json_document_of_a_million_members_is_made_at_once():
     value = {"reply": [1] * 5_000_000}
     start = time.process_time()
+    json.dumps(value)
+    plain = time.process_time() - start
     document = Redactor([KEY]).redact_json(value)
-    assert time.process_time() - start < 1
+    assert time.process_time() - start < 4 * plain, "json.dumps takes a half of it"
     assert json.loads(document) == value
 
 

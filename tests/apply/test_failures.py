@@ -22,7 +22,7 @@ WORDS = {
     "EACCES": "permission denied",
     "EROFS": "read-only",
     "EDQUOT": "quota",
-    "EXDEV": "another file system",
+    "EXDEV": "cross-device link",
 }
 
 
