@@ -164,20 +164,21 @@ class _Run:
         with suppress(OSError, ValueError):
             return json.loads((self._root.parent / name).read_bytes())
 
+    def _printed_record(self) -> RunRecord | None:
+        printed = self._printed("run.json")
+        return load_run_record(json.dumps(printed)) if printed else None
+
     def outcome(self) -> TaskOutcome:
         """Return what came of the run: by its log folder where it began, else by what it printed."""
         self._processes.set_timeout(None)
         folder = self._log_folder()
         if folder is None:
-            printed = self._printed("run.json")
-            printed = load_run_record(json.dumps(printed)) if printed else None
-            return TaskOutcome(self._task.ended(**self._facts_of(printed)))
+            return TaskOutcome(self._task.ended(**self._facts_of(self._printed_record())))
         content = (folder / "run.json").read_bytes()
         record = load_run_record(content)
         facts, patches = self._facts_of(record), Patches()
         if record.is_auxiliary:  # files were chosen, and no run began
-            printed = self._printed("run.json")
-            facts |= self._end_of(load_run_record(json.dumps(printed)) if printed else None)
+            facts |= self._end_of(self._printed_record())
         try:
             if record.attempts and self._repository:
                 apart = {*self._task.overlay, BUILD_SCRIPT}
