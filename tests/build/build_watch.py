@@ -1,5 +1,6 @@
 """What came of a build, and what it left running."""
 
+import contextlib
 import os
 import pickle
 import time
@@ -53,6 +54,18 @@ def run_build(
     """Run the one build of a run."""
     with Builder(project, sandbox) as builder:
         return builder.run(write, timeout=timeout, environment=environment, warn=warn)
+
+
+def open_files() -> set[tuple[str, str]]:
+    """Return each descriptor of this process with what it leads to.
+
+    What an earlier test left open may be closed between two calls, when its object is collected: look for what is new.
+    """
+    found = set()
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the descriptor that listed the others
+            found.add((link.name, str(link.readlink())))
+    return found
 
 
 def alive(mark: str) -> list[int]:
