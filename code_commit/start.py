@@ -1,6 +1,5 @@
 """A run that has started: everything that must be closed again is opened here."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -139,6 +138,8 @@ def _write_codebase(codebase: Codebase, log: RunLog, plan: RunPlan, progress: Pr
     try:
         write_parts(plan.project, codebase.parts)
     except NotSetUpError:
+        import shutil  # what packs files comes with it, and few runs fail to begin
+
         shutil.rmtree(log.folder, ignore_errors=True)
         raise
     for line in summary_of(codebase, verbose=plan.settings.verbose):

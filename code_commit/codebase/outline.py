@@ -5,7 +5,6 @@ The extra `outline` brings tree-sitter and the grammars. Without it `ast` reads 
 are taken that look like the head of a definition.
 """
 
-import ast
 import functools
 import importlib
 import re
@@ -15,6 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    import ast
+
     from tree_sitter import Node, Parser
 
 _SUFFIXES = {
@@ -202,6 +203,8 @@ def _entries(path: str, text: str) -> list[_Entry]:
             root = _parsed(parser, source)
             return [entry for node in root.named_children for entry in _lines(source, node, node.start_byte, 0)]
         if language == "python":
+            import ast  # it takes 5 ms, and few commands outline a file
+
             with warnings.catch_warnings(action="ignore"):  # of the code, not of ours
                 return list(_python_lines(ast.parse(text), 0))
         if language or _OTHER_CODE.fullmatch(suffix):
@@ -370,7 +373,9 @@ def _shown(piece: bytes, depth: int, longest: int) -> str:
     return "  " * depth + (text if len(text) <= longest else f"{text[:longest]} ...")
 
 
-def _python_lines(parent: ast.AST, depth: int) -> Iterator[_Entry]:
+def _python_lines(parent: "ast.AST", depth: int) -> Iterator[_Entry]:
+    import ast
+
     for node in ast.iter_child_nodes(parent):
         heads, before, name = getattr(node, "decorator_list", ()), "", ""
         decorators = "".join(f"@{ast.unparse(decorator)} " for decorator in heads)
