@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from code_commit.changes import FileReplacement, RejectedResponseError, in_words
-from code_commit.codebase.outline import brief, outline
 from code_commit.codebase.parts import FileRequest, find_part, read_requests
 from code_commit.codebase.select import Selection, find_marked, fit_names, list_files, read_files
 from code_commit.codebase.text import find_unseen, window
@@ -166,6 +165,8 @@ def _find_asked(
         return part.window and viewer.show_lines(path, text, part.window.ranges), part.missing
     if (size := len(text.encode())) <= _LONGEST_WHOLE:
         return FileReplacement(path, text), ()
+    from code_commit.codebase.outline import brief, outline  # its patterns take 8 ms, and few runs need it
+
     return FileReplacement(f"{path} (outline, {size:,} bytes)", brief(outline(path, text, numbered=True))), ()
 
 

@@ -7,13 +7,15 @@ named as the outline names it, a method also with its class: `Command.run`.
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from code_commit.codebase.outline import Definition, is_import, read_definitions
 from code_commit.codebase.text import lines_of, path_of, window
 from code_commit.exchange import Window
 from code_commit.runs.diff import hunks_between
 from code_commit.runs.words import listed
+
+if TYPE_CHECKING:
+    from code_commit.codebase.outline import Definition
 
 _LONGEST_LINE, _LONGEST_NAME = 2_000, 200
 _MOST_OF_A_LIST, _MOST_OF_A_NAME, _MOST_HINTS, _MOST_NEAREST = 200, 5, 5, 3
@@ -85,6 +87,8 @@ def find_part(path: str, text: str, request: FileRequest) -> FoundPart:
             found.append((first, last))
         else:
             missing.append(f"lines {first}-{last}: the file has {len(lines):,}")
+    from code_commit.codebase.outline import read_definitions  # its patterns take 8 ms, and few runs need it
+
     definitions = read_definitions(path, text)
     for name in request.names:
         there = _named(definitions, name)
@@ -96,7 +100,7 @@ def find_part(path: str, text: str, request: FileRequest) -> FoundPart:
     return FoundPart(part, missing)
 
 
-def _named(definitions: Iterable[Definition], name: str) -> list[Definition]:
+def _named(definitions: "Iterable[Definition]", name: str) -> "list[Definition]":
     for wanted in dict.fromkeys((name, name.rsplit(maxsplit=1)[-1])):
         plain = re.sub(r"::|->|#", ".", wanted)
         found = [each for each in definitions if f".{each.name}".endswith(f".{plain}")]
@@ -105,7 +109,7 @@ def _named(definitions: Iterable[Definition], name: str) -> list[Definition]:
     return []
 
 
-def _explain_missing(name: str, others: Sequence[Definition], *, is_known: bool, number: int) -> str:
+def _explain_missing(name: str, others: "Sequence[Definition]", *, is_known: bool, number: int) -> str:
     if not any(each.name for each in others):
         return f"{name}: the definitions of this file cannot be found, name lines"
     if is_known:
@@ -126,7 +130,9 @@ def _with_comments(lines: Sequence[str], first: int) -> int:
     return first
 
 
-def _imports(definitions: Iterable[Definition]) -> Iterator[tuple[int, int]]:
+def _imports(definitions: "Iterable[Definition]") -> Iterator[tuple[int, int]]:
+    from code_commit.codebase.outline import is_import
+
     room = _MOST_IMPORTS
     for each in definitions:
         if is_import(each.text) and (room := room - (each.last - each.first + 1)) >= 0:
