@@ -20,6 +20,7 @@ KEY_VARIABLES = {vendor.name: vendor.key_variable for vendor in VENDORS.values()
 
 SHORTEST_KEY = 8
 SHORTEST_KEY_HERE = 16  # for a chat server on this machine: a shorter one, such as `lm-studio`, is a dummy
+_REST_OF_KEY_FILE = re.compile(r"(?i)[-_. ]?(api[-_. ]?)?keys?([.~].*)?")  # of a name behind the provider's
 
 
 class Keys(dict[str, ApiKey]):
@@ -50,10 +51,10 @@ def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> 
 
 def _find_misnamed_file(project: Project, provider: str) -> str:
     """Return a name in agent-config that was meant for the provider's key file, such as openai_key.txt; else ""."""
-    meant = re.compile(rf"(?i)(?!{provider}-key\.txt$){provider}[-_. ]?(api[-_. ]?)?keys?([.~].*)?")
     with suppress(OSError):
         names = (path.name for path in project.agent_config.iterdir())
-        return min(filter(meant.fullmatch, names), default="")
+        meant = (name for name in names if name.lower().startswith(provider) and name != f"{provider}-key.txt")
+        return min((name for name in meant if _REST_OF_KEY_FILE.fullmatch(name[len(provider) :])), default="")
     return ""
 
 
