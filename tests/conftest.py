@@ -39,7 +39,8 @@ TOGETHER = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--whole", action="store_true", help="run the long sweeps whole, not a sample of them")
+    parser.addoption("--slow", action="store_true", help="run the slow tests too")
+    parser.addoption("--whole", action="store_true", help="run them and the long sweeps whole, not a sample of them")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -60,8 +61,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if item.get_closest_marker("sweep") and not item.config.getoption("--whole"):
+    whole = item.config.getoption("--whole")
+    if item.get_closest_marker("sweep") and not whole:
         pytest.skip("part of the long sweep")
+    if item.get_closest_marker("slow") and not whole and not item.config.getoption("--slow"):
+        pytest.skip("slow: --slow runs it")
     for mark in item.iter_markers("root"):
         if os.geteuid() != 0:
             pytest.skip("only root can do that")

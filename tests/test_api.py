@@ -290,6 +290,7 @@ def test_a_call_begins_once_whatever_the_provider_makes_of_it(project_folder: Pa
     assert events.count("asking") == 1
 
 
+@pytest.mark.slow
 def test_the_supervisor_of_the_document(project_folder: Path, tmp_path: Path):
     """One task becomes green and is committed, one stays red, one cannot begin."""
     document = (Path(__file__).parents[1] / "docs" / "python.md").read_text("utf-8")

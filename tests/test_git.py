@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 from random import Random
 
-import pytest
 from command import Run, git, recorded
 from telling import tell
 
@@ -48,7 +47,6 @@ def ordinary_patterns(random: Random) -> list[str]:
     return patterns
 
 
-@pytest.mark.slow
 def test_ordinary_patterns_of_options_match_what_git_would_ignore(tmp_path, whole, capsys):
     random = Random("ordinary patterns")
     names = ("src", "a", "b", "a.py", "test_b", "libx", "README.md", "gen", "x.txt")

@@ -54,6 +54,7 @@ def manual_page(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         return archive.read(page)
 
 
+@pytest.mark.slow
 def test_the_manual_page_begins_as_man_and_apropos_read_it(manual_page: bytes):
     head, _, _, name, about, *_ = manual_page.decode().splitlines()
     assert head.startswith('.TH CODE\\-COMMIT 1 "" "code\\-commit ')

@@ -27,6 +27,7 @@ def check_end(process_code: int, printed: str, said: str, root: Path) -> None:
     assert "Traceback" not in said, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_a_burst_of_signals_at_a_random_moment_has_one_end(seed: int, project_folder: Path):
     chance = random.Random(seed)
@@ -81,6 +82,7 @@ os._exit(code)
 """A run that gets four signals, the first at so many opcodes after it began to write its end down."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [1, 8, *range(14, 82, 12), 200, 700, 5_000])
 @pytest.mark.parametrize("ends_by_error", [False, True])
 def test_whenever_signals_come_at_the_end_all_say_the_same(first: int, ends_by_error, project_folder: Path):

@@ -4,6 +4,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import pytest
 from command import Run, git
 
 SOURCE = Path(__file__).parents[1]
@@ -39,6 +40,7 @@ def make_patient(root: Path) -> None:
     git(root, "commit", "-qm", "start")
 
 
+@pytest.mark.slow
 def test_a_real_project_is_broken_and_repaired(tmp_path: Path, run_code_commit: Run):
     root = tmp_path / "patient"
     make_patient(root)

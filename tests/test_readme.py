@@ -55,6 +55,7 @@ def answer(prompt: str) -> str:
     return f"Here it is.\n\n^^^{path}\n{content}\n^^^end\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("spoil", "code"), [(False, 0), (True, 1)])
 def test_the_same_job_by_hand(spoil, code, root: Path):
     ((prompt, apply, undo),) = shell_blocks(section("docs/response-format.md", "The same job by hand"))
@@ -70,6 +71,7 @@ def test_the_same_job_by_hand(spoil, code, root: Path):
     assert git(root, "status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_a_rejected_answer_by_hand_changes_nothing(root: Path):
     _, apply, undo = shell_blocks(section("docs/response-format.md", "The same job by hand"))[0]
     (root / "agent-config/answer.txt").write_text("^^^ok.txt\nok\n^^^end\n^^^build.sh\n^^^delete\n")
@@ -78,6 +80,7 @@ def test_a_rejected_answer_by_hand_changes_nothing(root: Path):
     assert shell(root, undo).returncode == 2
 
 
+@pytest.mark.slow
 def test_the_first_real_run(root: Path):
     init, run, review = shell_blocks(section("README.md", "The first real run"))
     (root / "build.sh").unlink()

@@ -48,6 +48,7 @@ def test_no_command_breaks_over_a_closed_stream(command, redirection, root: Path
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("redirection", ["2>/dev/full", "2> >(head -1)", "2> >(exec 0<&-; sleep 1)"])
 def test_a_full_or_closed_standard_error_changes_no_exit_code(redirection, root: Path):
     for command, code in (

@@ -110,6 +110,7 @@ def test_other_strings_are_no_possessive_patterns():
     assert not list(possessive_patterns(source))
 
 
+@pytest.mark.slow
 def test_no_pattern_needs_what_some_patch_releases_of_python_match_wrongly():
     """Up to 3.11.4 a possessive quantifier fails where its group has to backtrack: `(?:(?!=).*\\n)*+` never matches."""
     for module in Path(code_commit.__file__).parent.rglob("*.py"):

@@ -67,6 +67,7 @@ def test_no_program_that_a_build_wrote_is_run(mode, project_folder: Path, ran: P
     assert not ran.exists(), ran.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", ["", ".", "src", "{root}/src", "{root}/../link"])
 def test_no_module_that_an_answer_wrote_is_imported(setting, project_folder: Path, ran: Path, run_code_commit: Run):
     """`python -m code_commit` alone puts the current folder in front."""
@@ -307,6 +308,7 @@ def in_a_folder_with_the_packages(root: Path) -> tuple[dict[str, str], str]:
     return {"PYTHONPATH": "vendor"}, "vendor/code_commit"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("install", [in_own_environment, in_a_folder_with_the_packages])
 def test_what_the_tool_runs_from_is_protected(install, project_folder: Path, needs_bwrap):
     env, folder = install(project_folder)

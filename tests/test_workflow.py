@@ -91,6 +91,7 @@ def test_a_wrong_then_a_right_answer(provider, project_folder: Path, run_code_co
     without_key(project_folder, done.stdout, done.stderr)
 
 
+@pytest.mark.slow
 def test_what_a_build_leaves_running_cannot_make_the_next_one_pass(project_folder: Path, run_code_commit: Run):
     """It rewrites build.sh while the LLM is asked for the repair."""
     give_key(project_folder, "openai-key.txt")
@@ -213,6 +214,7 @@ def test_an_unreachable_llm_ends_with_3_and_its_own_words(status, body, said, pr
     without_key(project_folder, done.stdout, done.stderr)
 
 
+@pytest.mark.slow
 def test_each_retry_is_told_also_where_it_is_the_same(project_folder: Path, run_code_commit: Run):
     from fake_server import Fault
 
@@ -346,6 +348,7 @@ sys.exit(main(["--quiet", "--sandbox", "off", "--max-repairs", "0", "--model", "
 """A run that gets SIGTERM at so many opcodes after it began to write its end down."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opcodes", [1, 8, *range(14, 82, 4), 200, 1_000])
 def test_a_signal_at_the_end_makes_no_failed_build_a_success(opcodes, project_folder: Path):
     recorded(project_folder, WRONG)
@@ -463,6 +466,7 @@ def test_a_refusal_is_told_once(project_folder: Path, run_code_commit: Run):
     assert [f"attempt {number} of 4: {again}" in done.stderr for number in (1, 2, 3, 4)] == [False, True, True, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rollback", [False, True])
 def test_the_reason_of_an_llm_that_declines_stands_first_in_every_sink(rollback, project_folder, run_code_commit: Run):
     give_key(project_folder, "openai-key.txt")

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from apply_driver import Tree, make_tree, read_tree, verified
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -89,6 +90,7 @@ def killed_at(number: int, action: Callable[[], object]) -> bool:
     return os.WIFSIGNALED(status)
 
 
+@pytest.mark.slow
 def test_random_plans_killed_at_random_moments(whole, say) -> None:
     counts = {"plans": 0, "killed": 0, "old": 0, "new": 0}
 

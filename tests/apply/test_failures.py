@@ -26,6 +26,7 @@ WORDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORDS)
 def test_error_at_every_call_of_an_apply(name: str, fast_path: Path, driver: Driver, trees, whole, say) -> None:
     old, new = trees
@@ -78,6 +79,7 @@ def left_a_folder(name: str, call: Call, tree: Tree, new: Tree) -> bool:
     return name == "EACCES" and "AT_REMOVEDIR" in call.text and all(path in tree for path in new)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["EIO", "ENOSPC"])
 def test_a_second_error_while_putting_back_is_told_and_repaired_later(
     name: str, fast_path: Path, driver: Driver, trees, say

@@ -62,6 +62,7 @@ def test_new_tree_is_what_the_changes_say(trees: tuple[Tree, Tree]) -> None:
     assert not any(path.startswith("gone") for path in new)
 
 
+@pytest.mark.slow
 def test_killed_at_every_call_of_an_apply(
     fast_path: Path, driver: Driver, trees: tuple[Tree, Tree], whole, say
 ) -> None:
@@ -89,6 +90,7 @@ def test_killed_at_every_call_of_an_apply(
     say(f"killed at {outcomes.total()} of {len(points)} calls of an apply: {dict(outcomes)}, 0 torn trees")
 
 
+@pytest.mark.slow
 def test_killed_at_every_call_of_an_apply_that_stages_beside_the_targets(
     fast_path: Path, driver: Driver, trees: tuple[Tree, Tree], whole, say
 ) -> None:
@@ -129,6 +131,7 @@ def test_git_does_not_see_what_is_staged_beside_the_targets(tmp_path: Path, driv
     assert not list(root.rglob(".code-commit-txn"))
 
 
+@pytest.mark.slow
 def test_killed_at_every_call_of_a_repair(
     fast_path: Path, driver: Driver, trees: tuple[Tree, Tree], whole, say
 ) -> None:
@@ -178,6 +181,7 @@ def killed_undos(driver: Driver, done: Path, trees: tuple[Tree, Tree], most: int
     return f"at {outcomes.total()} of {len(points)} calls, {dict(outcomes)},"
 
 
+@pytest.mark.slow
 def test_killed_at_every_call_of_an_undo(fast_path: Path, driver: Driver, trees: tuple[Tree, Tree], whole, say) -> None:
     done = fast_path / "done"
     project = fresh(done)
@@ -185,6 +189,7 @@ def test_killed_at_every_call_of_an_undo(fast_path: Path, driver: Driver, trees:
     say(f"killed {killed_undos(driver, done, trees, 16, whole=whole)} of an undo, 0 torn trees")
 
 
+@pytest.mark.slow
 def test_killed_while_files_and_folders_take_each_others_place(fast_path: Path, driver: Driver, whole, say) -> None:
     done = fast_path / "done"
     project = fresh(done)

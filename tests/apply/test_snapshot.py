@@ -67,6 +67,7 @@ def tampered_run(root: Path, run_code_commit: Run, path: str, **more: object) ->
     return log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
 def test_a_snapshot_of_protected_files_is_refused(path: str, root: Path, run_code_commit: Run, *, whole: bool):
     log = tampered_run(root, run_code_commit, path)
@@ -125,6 +126,7 @@ VALUES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", VALUES.values(), ids=VALUES)
 def test_values_of_another_kind_are_damage(more: dict[str, object], root: Path, run_code_commit: Run):
     tampered_run(root, run_code_commit, "new.txt", **more)
@@ -147,6 +149,7 @@ def test_a_layer_elsewhere_is_not_removed(layer: str, root: Path, run_code_commi
     assert "its journal is damaged: it names something else as its file in the snapshot" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("undoes", ["itself", "..", "../../x", "a\0b", "x", "2999-01-01-00-00-00-committing-code"])
 def test_an_undo_that_says_it_undid_no_earlier_run_is_refused(undoes: str, root: Path, run_code_commit: Run):
     answer = "^^^new.txt\nx\n^^^end\n"

@@ -128,6 +128,7 @@ def owner(path: Path) -> tuple[int, int]:
     return path.stat().st_uid, path.stat().st_gid
 
 
+@pytest.mark.slow
 def test_a_big_file(project: Project, whole) -> None:
     size = 200_000_000 if whole else 20_000_000
     content = os.urandom(1 << 20) * (size >> 20) + b"end"

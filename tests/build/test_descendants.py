@@ -55,6 +55,7 @@ SAMPLE = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["off", "guard", "strict"])
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_build_ends_in_time(build, request, mark, whole, mode, name):
@@ -164,6 +165,7 @@ def test_a_nohup_in_the_last_line_has_time_to_become_one(build, request, mark, m
     assert len(alive(mark)) == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["off", "guard", "strict"])
 @pytest.mark.parametrize("name", LEFT_BEHIND)
 def test_what_a_build_leaves_behind_lives_on_only_if_it_was_meant_to(build, request, mark, mode, name):
@@ -238,6 +240,7 @@ def test_a_signal_ends_the_whole_tree_and_keeps_what_was_read(request, tool, mar
     assert alive_after(mark, 0) == []
 
 
+@pytest.mark.slow
 def test_a_build_has_five_seconds_to_clean_up(tool, mark):
     process = tool("trap 'sleep 1; echo cleaned; exit 0' TERM; touch ready; sleep 60 & wait")
     process.send_signal(signal.SIGINT)
@@ -245,6 +248,7 @@ def test_a_build_has_five_seconds_to_clean_up(tool, mark):
     assert alive_after(mark, 0) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: the tool cannot be slowed down")
 @pytest.mark.parametrize("mode", ["off", "guard", "strict"])
 def test_what_forks_without_end_is_ended_at_once_by_a_tool_that_is_slow(request, tool, mark, mode):
@@ -270,6 +274,7 @@ def test_a_second_signal_kills_at_once(tool, mark):
     assert alive_after(mark, 0) == []
 
 
+@pytest.mark.slow
 def test_a_build_in_strict_cannot_stop_the_tool_and_its_deadline(needs_bwrap, tool, mark, project_folder):
     process = tool("touch ready; while [ ! -s pid ]; do sleep 0.01; done; kill -STOP $(cat pid); sleep 60", "strict", 1)
     (project_folder / "pid").write_text(str(process.pid))
@@ -287,6 +292,7 @@ def test_a_killed_tool_takes_the_build_in_its_sandbox_with_it(needs_bwrap, tool,
     assert alive_after(mark, PAST_THE_END) == []
 
 
+@pytest.mark.slow
 def test_signals_at_any_moment_end_in_one_report(tool, mark, project_folder, whole):
     steps = 100 if whole else 4
     delays = [number / steps * 0.3 for number in range(steps)]

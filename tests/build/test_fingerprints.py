@@ -515,6 +515,7 @@ def test_a_work_tree_whose_git_is_a_file_is_watched(build, project_folder, tmp_p
     assert (tree / ".git").read_text() == content
 
 
+@pytest.mark.slow
 def test_folders_beyond_the_limit_are_left_as_they_are(tmp_path):
     for name in ("a/full", "b/full"):
         (tmp_path / name).mkdir(parents=True)

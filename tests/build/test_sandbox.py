@@ -385,6 +385,7 @@ def test_nothing_waits_on_where_users_cannot_be_mapped(needs_bwrap, project_fold
     assert (done.returncode, done.stdout) == (0, "None\n"), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["guard", "strict"])
 @pytest.mark.parametrize("later", [0, 0.02, 0.1])
 def test_a_tool_that_is_killed_while_its_sandbox_starts_leaves_nothing(

@@ -71,6 +71,7 @@ def test_an_agent_config_that_may_not_be_written_to_is_told(project_folder: Path
     assert found == {0o700: (0, False), 0o500: (2, True)}
 
 
+@pytest.mark.slow
 def test_what_is_closed_is_told_with_the_command_that_opens_it(project_folder: Path):
     command = [*without_roots_rights(), *CODE_COMMIT, *replay(project_folder)]
     key, logs = project_folder / "agent-config/chat-key.txt", project_folder / "agent-config/logs"

@@ -83,6 +83,7 @@ def test_the_chosen_files_are_whole_the_others_outlines(root: Path, run_code_com
     assert "total" not in asked
 
 
+@pytest.mark.slow
 def test_a_run_asks_first_and_takes_the_next_recorded_response(root: Path, run_code_commit: Run):
     options = ["--rollup", "select", *recorded(root, CHOICE, RIGHT)]
     (root / ROLLUP).unlink()
@@ -109,6 +110,7 @@ def test_a_run_asks_first_and_takes_the_next_recorded_response(root: Path, run_c
         assert "src/part_07.py" in page
 
 
+@pytest.mark.slow
 def test_a_choice_is_passed_over_as_one_that_changed_nothing(root: Path, run_code_commit: Run):
     options = recorded(root, RIGHT)
     assert run_code_commit(root, *options).returncode == 0
@@ -160,6 +162,7 @@ def test_what_is_no_list(text: str, incomplete: str | None, rule: str):
     assert (answer.requests, answer.has_list, reason.rule) == ({}, False, rule)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["^^^files\n", " ", "^^^files\n- x\n^^^end\n", "a - b (outline) "])
 def test_an_llm_that_repeats_itself_costs_time_in_proportion(text: str, whole: bool):  # noqa: FBT001 - a fixture
     part = 1 if whole else 5
@@ -195,6 +198,7 @@ def test_files_that_are_not_there_are_told_once_then_the_others_are_taken(root: 
     assert [attempt["verdict"] for attempt in records(root)[-1]["attempts"]] == ["rejected", "chosen"]
 
 
+@pytest.mark.slow
 def test_definitions_folders_and_excluded_files_can_be_chosen(root: Path, run_code_commit: Run):
     text = "import os\n\n" + "".join(f"def f_{number}(x):\n    return x + {number}\n\n" for number in range(9000))
     (root / "large.py").write_text(text)
@@ -364,6 +368,7 @@ def test_a_key_that_is_refused_and_a_cap_end_it_as_a_run(command: list[str], roo
     assert [record["status"] for record in records(root)] == ["llm_error"]
 
 
+@pytest.mark.slow
 def test_a_busy_server_is_asked_again_and_the_cost_counts_in_the_run(root: Path, run_code_commit: Run):
     (root / "agent-config/config.toml").write_text(
         'rollup = "select"\nmax_output_tokens = 100\n[prices."gpt-6.2-sol"]\ninput = 10.0\noutput = 100.0\n'
@@ -416,6 +421,7 @@ def test_another_model_chooses(root: Path, run_code_commit: Run):
 STEPS = ["started", "asking", "responded", "rejected", "chosen", "finished", "begun"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [["--rollup", "select", "-m", "Make ok.txt say ok, I say."], ["rollup", "--select"]]
 )
@@ -500,6 +506,7 @@ def test_two_at_once_pay_once(root: Path, run_code_commit: Run, start_code_commi
         assert process.wait(180) == 0
 
 
+@pytest.mark.slow
 def test_a_choice_before_a_run_that_cannot_begin_is_no_success(root: Path, run_code_commit: Run):
     (root / "agent-config/system-prompts").mkdir()
     own = root / "agent-config/system-prompts/initial_query.txt"

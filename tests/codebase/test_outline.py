@@ -62,6 +62,7 @@ def test_without_the_extra_python_is_whole_and_the_others_have_names(no_extra):
         assert all(any(word in line for line in lines.split("\n")) for word in words), lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extra", ["with the extra", "without it"])
 def test_what_cannot_be_parsed_has_an_outline_or_none_and_is_no_error(extra, request: pytest.FixtureRequest):
     if extra == "without it":
@@ -102,6 +103,7 @@ def test_a_file_with_a_line_of_data_has_the_simple_outline():
     assert outline("a.rs", f"// {data}\nfn f() {{\n") == "fn f()\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["=" * 90_000, "=\n" * 60_000])
 def test_a_file_that_takes_minutes_has_no_outline(text: str):
     began = time.process_time()

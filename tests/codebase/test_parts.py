@@ -203,6 +203,7 @@ forms = st.sampled_from(["{}: {}", "{}:{}", "- `{}`: {}", "--- {} (lines {} of 3
 names = st.sampled_from(["a.py", "a.c", "a.md", "a.txt", "nosuch", ""])
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(forms, names, st.lists(items, max_size=3).map(", ".join)), max_size=4))
 def test_no_list_fails_and_what_is_shown_is_the_file_s(rows: list[tuple[str, str, str]]):
     requests = read_requests([form.format(name, items) for form, name, items in rows], ["a.py", "a.c", "a.md", "a.txt"])

@@ -360,6 +360,7 @@ def test_a_file_that_changed_since_its_part_was_shown_is_stale_and_shown_anew(wi
     assert (with_large / "large.py").read_text() == changed.replace("return 20\n", "return 21\n")
 
 
+@pytest.mark.slow
 def test_a_file_too_large_to_be_shown_is_its_outline(with_large: Path, run_code_commit: Run):
     large = LARGE + "".join(f"x_{number} = {'1' * 90}\n" for number in range(3000))
     (with_large / "large.py").write_text(large)
@@ -468,6 +469,7 @@ def test_a_fifth_is_kept_for_outlines_and_licences_come_last(root: Path, run_cod
     assert "--- LICENSE ---" not in text
 
 
+@pytest.mark.slow
 def test_nothing_that_a_query_or_a_file_says_takes_minutes():
     """What took from 5 to 157 seconds each, where patterns tried again at every character."""
     files = [Section(f"{number}.py", 9, file_section(f"{number}.py", "import x\n")) for number in range(100)]

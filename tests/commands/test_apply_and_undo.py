@@ -139,6 +139,7 @@ HUGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("begin", "unit", "end", "code"), HUGE.values(), ids=HUGE)
 def test_what_a_huge_answer_costs_is_in_proportion_to_it(begin, unit, end, code, root: Path, tmp_path: Path, whole):
     size = 20_000_000 if whole else 2_000_000
@@ -172,6 +173,7 @@ def test_apply_of_a_text_that_declines_says_so_and_ends_with_4(options, root: Pa
     assert (latest(root)["status"], latest(root)["message"]) == ("declined", "no gcc")
 
 
+@pytest.mark.slow
 def test_undo_is_exact_and_can_be_undone(root: Path, run_code_commit: Run):
     before = tree(root)
     assert run_code_commit(root, *recorded(root, WRONG, RESPONSE)).returncode == 0
@@ -189,6 +191,7 @@ def test_undo_is_exact_and_can_be_undone(root: Path, run_code_commit: Run):
         assert f", an undo: the changes of {run} are {said}" in done.stderr
 
 
+@pytest.mark.slow
 def test_undo_without_a_name_goes_back_run_by_run(root: Path, run_code_commit: Run):
     runs = [apply(root, run_code_commit, name) for name in ("a.txt", "b.txt", "c.txt")]
     assert run_code_commit(root, "undo").returncode == 0
@@ -206,6 +209,7 @@ def test_undo_without_a_name_goes_back_run_by_run(root: Path, run_code_commit: R
     assert (done.returncode, "nothing to undo" in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["equal", "rejected", "dry"])
 def test_undo_does_not_pass_over_a_run_that_changed_nothing(kind, root: Path, run_code_commit: Run):
     log = apply(root, run_code_commit, "a.txt")
@@ -225,6 +229,7 @@ def test_undo_does_not_pass_over_a_run_that_changed_nothing(kind, root: Path, ru
     assert not (root / "a.txt").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: kill points cannot be set")
 def test_an_undo_that_was_killed_and_is_repeated_undoes_the_same_run(root: Path, run_code_commit: Run, tmp_path: Path):
     apply(root, run_code_commit, "a.txt")
@@ -281,6 +286,7 @@ def test_undo_of_a_named_run(root: Path, run_code_commit: Run):
     assert tree(root) == before
 
 
+@pytest.mark.slow
 def test_undo_of_some_files_leaves_the_others_and_the_rest_can_be_undone_later(root: Path, run_code_commit: Run):
     before = tree(root)
     response = f"{RESPONSE}^^^new/deep/other.txt\nother\n^^^end\n^^^gone/x.txt\nx\n^^^end\n"
@@ -520,6 +526,7 @@ def edited_during_the_build(root: Path, edit: str) -> list[str]:
     return [*recorded(root, A, AGAIN), "--sandbox", "off"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["build", "user"])
 def test_an_edit_that_the_next_answer_overwrites_is_named_and_can_be_brought_back(
     who: str, root: Path, run_code_commit: Run
@@ -555,6 +562,7 @@ def test_an_edit_that_the_next_answer_overwrites_is_named_and_can_be_brought_bac
     assert tree(root) == before | {"build.sh": tree(root)["build.sh"]}
 
 
+@pytest.mark.slow
 def test_what_an_earlier_attempt_left_can_be_had_again(root: Path, run_code_commit: Run):
     """No edit came between: what the first answer wrote is no original of the project."""
     words = edited_during_the_build(root, "sed -i 's/$/ /' a.txt")

@@ -56,6 +56,7 @@ def test_yes_applies_what_was_shown_wherever_the_streams_lead(project_folder: Pa
     assert (project_folder / "ok.txt").read_text() == "ok\n"
 
 
+@pytest.mark.slow
 @needs_tmux
 def test_no_ends_the_run_with_the_tree_as_it_was(project_folder: Path, run_code_commit: Run):
     with terminal(project_folder, *approving(project_folder, WRONG, RIGHT)) as pane:
@@ -128,6 +129,7 @@ def test_words_go_back_to_the_llm_and_use_up_an_attempt(project_folder: Path):
     assert "- not approved: it must say ok\n" in (the_log(project_folder) / "2-query.txt").read_text()
 
 
+@pytest.mark.slow
 @needs_tmux
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_end_while_it_asks_leaves_the_tree_and_resume_asks_again(number, project_folder: Path):

@@ -58,6 +58,7 @@ def patch_applies_to_a_clean_checkout(root: Path, patch: Path) -> None:
     assert (root / "new.txt").read_text() == "new\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "code", "headline"), [(RIGHT, 0, "passes"), (WRONG, 1, "fails")])
 def test_the_workflow_of_github_actions(answer, code, headline, root: Path, tmp_path: Path):
     steps = {step.get("name", step.get("uses")): step for step in read("github-actions.yml")["jobs"]["build"]["steps"]}
@@ -124,6 +125,7 @@ def test_what_is_not_said_to_be_installed_is_not_guessed(root: Path, tmp_path: P
     assert "PACKAGE: ${{ vars.CODE_COMMIT_PACKAGE }}" in (EXAMPLES / "github-actions.yml").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "code"), [(RIGHT, 0), (WRONG, 1)])
 def test_the_jobs_of_gitlab(answer, code, root: Path):
     jobs = read("gitlab-ci.yml")

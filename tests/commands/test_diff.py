@@ -18,6 +18,7 @@ def root(project_folder: Path, run_code_commit: Run) -> Path:
     return after_a_run(project_folder, run_code_commit, {"gone.txt": "gone\n"}, FIRST, SECOND)
 
 
+@pytest.mark.slow
 def test_git_takes_it_back_and_applies_it(root: Path, run_code_commit: Run):
     after = tree(root)
     diff = run_code_commit(root, "diff").stdout
@@ -93,6 +94,7 @@ def on_a_terminal(root: Path, code: int = 0, **environment: str) -> str:
     return output.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.slow
 def test_on_a_terminal_it_is_coloured_and_paged(root: Path):
     (root / "ok.txt").write_text("ok\n")
     shown = on_a_terminal(root, GIT_PAGER="sed s/^/paged:/")
@@ -104,6 +106,7 @@ def test_on_a_terminal_it_is_coloured_and_paged(root: Path):
     assert "\x1b[32m+ok\x1b[m\n" in on_a_terminal(root, GIT_PAGER="no-such-pager")
 
 
+@pytest.mark.slow
 def test_a_pager_that_no_shell_could_read_is_told(root: Path):
     told = on_a_terminal(root, 2, GIT_PAGER="less '")
     assert "code-commit: the pager less ' cannot be started: No closing quotation; fix GIT_PAGER," in told
@@ -111,6 +114,7 @@ def test_a_pager_that_no_shell_could_read_is_told(root: Path):
     assert "the pager ~nobody-of-this-name/pager cannot be started: " in on_a_terminal(root, 2)
 
 
+@pytest.mark.slow
 def test_no_pager_from_inside_the_project_is_run(root: Path):
     (root / "own-pager").write_text("#!/bin/sh\ntouch ran\nsed s/^/paged:/\n")
     (root / "own-pager").chmod(0o755)
@@ -121,6 +125,7 @@ def test_no_pager_from_inside_the_project_is_run(root: Path):
     assert not Path("/ran").exists()
 
 
+@pytest.mark.slow
 def test_nothing_of_a_secret_is_shown_that_may_be_changed(project_folder: Path, run_code_commit: Run):
     answer = "^^^.env\nPASSWORD=changed\n^^^end\n^^^ok.txt\nok\n^^^end\n^^^old.pem\n^^^delete\n"
     before = {".env": "PASSWORD=of-before\n", "old.pem": "of-before\n"}
@@ -150,6 +155,7 @@ CONVERTED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", CONVERTED)
 def test_git_applies_it_to_the_index_too_whatever_it_converts(rules: str, project_folder: Path, run_code_commit: Run):
     """A diff is of what git stores; `apply.whitespace` of the user's would change, or refuse, trailing blanks."""

@@ -58,6 +58,7 @@ CAUSES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "more", "why"), CAUSES.values(), ids=CAUSES)
 def test_it_takes_over_for_good_when_the_first_model_cannot_be_asked(
     fault, more, why, root: Path, run_code_commit: Run

@@ -368,6 +368,7 @@ FAILING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PASSING)
 def test_the_script_builds_the_project_and_fails_with_its_test(kind, tmp_path: Path, run_code_commit: Run):
     if kind in NEEDS and shutil.which(NEEDS[kind]) is None:

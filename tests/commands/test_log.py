@@ -66,6 +66,7 @@ def test_a_key_that_a_build_prints_in_two_colours_is_not_shown(project_folder: P
     assert f"    | {'*' * 17}ef\n" in run_code_commit(project_folder, "log", "latest").stdout
 
 
+@pytest.mark.slow
 def test_a_status_is_told_in_words_and_a_dry_run_is_told_apart(
     project_folder: Path, run_code_commit: Run, table: Table
 ):
@@ -98,6 +99,7 @@ def test_a_long_task_is_shortened_and_stands_whole_in_its_run(paid: Path, read_l
     assert f"task      {'x' * 200}\n" in read_log(paid.parents[2], "-1").stdout
 
 
+@pytest.mark.slow
 def test_runs_are_counted_from_the_end(paid: Path, run_code_commit: Run, read_log: ReadLog):
     root = paid.parents[2]
     assert run_code_commit(root, "undo").returncode == 0
@@ -205,6 +207,7 @@ def test_many_runs(paid: Path, table: Table):
     assert [row[0] for row in rows[1:]] == sorted(row[0] for row in rows[1:])
 
 
+@pytest.mark.slow
 def test_a_killed_run_says_so_and_how_it_goes_on(paid: Path, run_code_commit: Run, table: Table):
     root = paid.parents[2]
     give(paid, status="running", exit_code=None, finished=None, pid=2**22 - 3)
@@ -294,6 +297,7 @@ def test_one_run_attempt_by_attempt(project_folder: Path, run_code_commit: Run):
     assert "\x1b" not in shown
 
 
+@pytest.mark.slow
 def test_an_attempt_that_repeats_another_says_so(project_folder: Path, run_code_commit: Run):
     (project_folder / "build.sh").write_text("#!/bin/sh\ncat missing\n")
     wrong = [f"^^^ok.txt\n{word}\n^^^end\n" for word in ("one", "two", "one")]

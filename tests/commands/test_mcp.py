@@ -95,6 +95,7 @@ def latest(root: Path) -> dict:
     return json.loads((max((root / "agent-config" / "logs").iterdir()) / "run.json").read_text())
 
 
+@pytest.mark.slow
 def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: Run):
     lay_build(root, "#!/bin/sh\nsleep 4.5\ngrep -qx ok ok.txt\n")
     told = []
@@ -153,6 +154,7 @@ def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: 
         assert runs[0]["totals"].items() <= record["totals"].items()
 
 
+@pytest.mark.slow
 def test_check_is_ready_for_a_run_with_a_query(root: Path):
     query = root / "agent-config" / "query.txt"
     (root / "agent-config" / "codeRollup.txt").unlink()
@@ -175,6 +177,7 @@ def test_check_is_ready_for_a_run_with_a_query(root: Path):
     assert "code-commit" not in checked
 
 
+@pytest.mark.slow
 def test_an_agent_chooses_no_provider_that_the_project_does_not_use(root: Path, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key-of-somebody-else")
     config = root / "agent-config" / "config.toml"
@@ -193,6 +196,7 @@ def test_an_agent_chooses_no_provider_that_the_project_does_not_use(root: Path, 
     assert len(server.requests) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="it ends what a server that is killed had started")
 def test_a_run_ends_with_a_server_that_is_killed(root: Path):
     lay_build(root, HOLDING)
@@ -203,6 +207,7 @@ def test_a_run_ends_with_a_server_that_is_killed(root: Path):
     assert (latest(root)["status"], latest(root)["exit_code"]) == ("interrupted", 143)
 
 
+@pytest.mark.slow
 def test_a_query_that_looks_like_an_option_is_a_query(root: Path):
     with agent(root) as host:
         for query in ("--", "-- say ok", "--json", "-C/nowhere"):
@@ -218,6 +223,7 @@ def test_a_query_that_looks_like_an_option_is_a_query(root: Path):
         assert (refused.is_error, "unknown model '--'" in text_of(refused)) == (True, True)
 
 
+@pytest.mark.slow
 def test_a_query_with_half_a_character_is_answered(root: Path):
     """In raw lines: the SDK's client does not send it."""
     queries = [
@@ -242,6 +248,7 @@ def test_a_query_with_half_a_character_is_answered(root: Path):
         server.stdin.close()
 
 
+@pytest.mark.slow
 def test_what_is_asked_at_once_or_called_off(root: Path):
     lay_build(root, HOLDING)
     with agent(root) as host:
@@ -286,6 +293,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 def test_hostile_arguments_are_told_and_change_nothing(root: Path):
     with agent(root) as host:
         told = {name: host.call(tool, **arguments) for name, (tool, arguments, _) in HOSTILE.items()}
@@ -296,6 +304,7 @@ def test_hostile_arguments_are_told_and_change_nothing(root: Path):
     assert not (root.parent / "out.txt").exists()
 
 
+@pytest.mark.slow
 def test_what_the_project_forbids_no_agent_allows(root: Path):
     config = root / "agent-config" / "config.toml"
     config.write_text('allow = ["src/"]\nprotect = ["ok.txt"]\nmax_cost = 2\n')
@@ -316,6 +325,7 @@ def test_what_the_project_forbids_no_agent_allows(root: Path):
     assert (root / "ok.txt").read_text() == "not yet\n"
 
 
+@pytest.mark.slow
 def test_a_client_that_nobody_hears_leaves_no_server_and_no_run(root: Path):
     lay_build(root, HOLDING)
     call = {"name": "run", "arguments": {"model": REPLAY}, "_meta": {"progressToken": 1}}
@@ -326,6 +336,7 @@ def test_a_client_that_nobody_hears_leaves_no_server_and_no_run(root: Path):
     assert latest(root)["status"] == "interrupted"
 
 
+@pytest.mark.slow
 def test_on_a_terminal_it_says_what_it_waits_for(root: Path):
     ours, theirs = os.openpty()
     command = [*CODE_COMMIT, "mcp"]
@@ -344,6 +355,7 @@ def test_without_its_extra_it_says_what_to_install(root: Path):
     assert "in the clone of code-commit, pip install '.[mcp]'" in done.stderr
 
 
+@pytest.mark.slow
 def test_no_module_of_the_project_is_imported(root: Path, tmp_path: Path):
     """A relative PYTHONPATH would lead there from the folder in which each command runs."""
     (root / "code_commit").mkdir()

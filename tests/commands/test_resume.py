@@ -128,6 +128,7 @@ def kill_behind(root: Path, start_code_commit: Start) -> Callable[[str], None]:
 STEPS = ["responded", "applying", "applied", "building", "built", "rejected"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "answer"), chess_board(STEPS, [WRONG, EDITED]))
 def test_killed_right_behind_each_step(step, answer, kill_behind, root: Path, run_code_commit: Run):
     """A listener of the run's log kills the process as soon as run.json has the step."""
@@ -186,6 +187,7 @@ def test_killed_between_the_apply_and_its_note_in_the_log(
 NESTED = "^^^sub/hidden.txt\nx\n^^^end\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resumed", [False, True])
 @pytest.mark.parametrize("rule", ["ignored", "protected-by-option", "not-allowed"])
 def test_the_rules_of_before_the_run_hold(rule, resumed, root: Path, run_code_commit: Run):
@@ -227,6 +229,7 @@ def test_rules_that_are_damaged_are_not_taken_for_none(root: Path, run_code_comm
     assert "ignore-files.json cannot be read, start a new run" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: kill points cannot be set")
 def test_a_tree_that_is_half_changed_is_told_and_repaired(root: Path, run_code_commit: Run, tmp_path: Path):
     git(root, "add", "-A")
@@ -362,6 +365,7 @@ def test_a_prompt_that_is_too_long_needs_a_new_run(body, can_resume, start, root
     assert (WAYS_ON in said, "Then start a new run: resume would send" in said) == (can_resume, not can_resume), said
 
 
+@pytest.mark.slow
 def test_an_older_interrupted_run_is_resumed_by_its_name_only(root: Path, run_code_commit: Run):
     first = "^^^first.txt\nx\n^^^end\n"
     assert run_code_commit(root, *recorded(root, first)).returncode == 3

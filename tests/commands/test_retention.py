@@ -131,6 +131,7 @@ def test_no_link_is_followed(latest: Path, run_code_commit: Run, tmp_path: Path)
     assert size_of(elsewhere) == whole
 
 
+@pytest.mark.slow
 @needs_strace
 def test_killed_half_way_it_leaves_no_half_run_and_the_next_removes_the_rest(latest: Path, run_code_commit: Run):
     root = latest.parents[2]
@@ -162,6 +163,7 @@ def test_the_snapshot_which_may_hold_a_key_goes_first(latest: Path, run_code_com
     assert whole - left == {path for path in whole if "snapshot" in path.parts}
 
 
+@pytest.mark.slow
 @needs_strace
 def test_what_cannot_be_removed_is_named_and_the_run_goes_on(latest: Path, run_code_commit: Run):
     root = latest.parents[2]

@@ -426,6 +426,7 @@ def large(root: Path) -> Path:
     return lay(root, {"12.bin": "1" * 250_000 + "\0", ROLLUP: "old"})
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 @pytest.mark.parametrize("call", ["write", "rename"])
 def test_killed_at_any_call_the_rollup_is_the_old_or_the_new(call, large: Path, whole):
@@ -443,6 +444,7 @@ def test_killed_at_any_call_the_rollup_is_the_old_or_the_new(call, large: Path, 
     assert content != b"old"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
 def test_interrupted_it_leaves_nothing(signal_number, large: Path, whole):
     rounds = 30 if whole else 5

@@ -113,6 +113,7 @@ done
 """
 
 
+@pytest.mark.slow
 def test_a_tool_that_changes_many_repositories_runs_it_as_it_stands(project_folder: Path, tmp_path: Path):
     bares = [tmp_path / f"{name}.git" for name in ("one", "two")]
     for bare in bares:

@@ -220,6 +220,7 @@ def test_four_labels_fit_a_terminal_and_no_trial_that_was_not_set_up_counts_as_f
 CALL = {"input": 9_000, "cached_input": 0, "cache_write": 0, "output": 1_000, "reasoning": 0}
 
 
+@pytest.mark.slow
 def test_choices_of_files_are_counted_those_that_no_run_followed_too(root: Path, run_code_commit: Run):
     logs = root / "agent-config/logs"
     solved = max(logs.iterdir())

@@ -46,6 +46,7 @@ def test_what_builds_can_be_committed(root: Path):
     assert "--- ok.txt ---\nnot yet\n" in (root / "agent-config" / "codeRollup.txt").read_text()
 
 
+@pytest.mark.slow
 def test_what_does_not_build_can_be_undone(root: Path):
     answer_with(root, "wrong")
     done = supervise(root, "u\n")
@@ -59,6 +60,7 @@ def test_without_an_answer_all_stays(root: Path):
     assert git(root, "status", "--porcelain") == " M ok.txt\n"
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_early_is_shown_and_can_be_undone(root: Path):
     (root / "agent-config" / "config.toml").write_text('model = "replay:agent-config/recorded"\nmax_repairs = 1\n')
     answer_with(root, "wrong")
@@ -69,6 +71,7 @@ def test_a_run_that_ends_early_is_shown_and_can_be_undone(root: Path):
     assert git(root, "status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_the_exit_code_is_that_of_the_run_when_git_commits_nothing(root: Path):
     answer_with(root, "wrong")
     hook = root / ".git/hooks/pre-commit"

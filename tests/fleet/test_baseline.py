@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from command import git
 from fleet_tools import make_list, make_repository, results, task
 
@@ -10,6 +11,7 @@ def run_fleet(cluster, tasks, *words):
     return cluster.run_fleet(tasks, str(tasks), "--out", str(tasks.parent / "out"), *words, listed=False)
 
 
+@pytest.mark.slow
 def test_a_baseline_is_built_once_and_what_cannot_run_asks_no_llm(tmp_path, cluster, server):
     """Two trials of each of four repositories; a red build is no reason not to ask."""
     builds = {"green": "grep ok ok.txt || true", "red": "grep -q '^ok$' ok.txt", "none": "echo first; no-such-tool"}

@@ -63,6 +63,7 @@ def at_work(cluster):
     return None
 
 
+@pytest.mark.slow
 def test_a_task_whose_worker_is_killed_runs_again_twice(cluster, server, tmp_path, marks, repository):
     with start(cluster, tmp_path, task("a", repository, settings=server.settings)) as fleet:
         for number in (1, 2, 3):
@@ -85,6 +86,7 @@ def test_a_task_whose_worker_is_killed_runs_again_twice(cluster, server, tmp_pat
     assert len(server.calls) == 2, "the answer that was lost on its way is asked for again, the other is not"
 
 
+@pytest.mark.slow
 def test_a_client_that_ends_stops_its_tasks_and_continues_them_later(cluster, server, tmp_path, marks, repository):
     other = make_repository(tmp_path / "other")
     lines = [task("done", other, settings=server.settings), task("begun", repository, settings=server.settings)]
@@ -110,6 +112,7 @@ def test_a_client_that_ends_stops_its_tasks_and_continues_them_later(cluster, se
     assert len(server.calls) == 2, "what was answered is not asked for again"
 
 
+@pytest.mark.slow
 def test_a_copy_goes_with_the_last_task_of_its_repository(cluster, server, tmp_path, marks, repository):
     lines = [task("held", repository, settings=server.settings)]
     lines += [task(name, make_repository(tmp_path / name), settings=server.settings) for name in ("one", "two")]
@@ -126,6 +129,7 @@ def test_a_copy_goes_with_the_last_task_of_its_repository(cluster, server, tmp_p
     assert fleet.wait() == 0
 
 
+@pytest.mark.slow
 def test_no_key_goes_over_the_wire_into_a_page_or_a_result(cluster, server, tmp_path):
     repository = make_repository(cluster.hidden / "repository", "env; grep -q '^ok$' ok.txt")
     server.answer = lambda number: (200, RIGHT) if number > 1 else (200, WRONG)
@@ -146,6 +150,7 @@ def test_no_key_goes_over_the_wire_into_a_page_or_a_result(cluster, server, tmp_
         assert form.encode() not in said + kept
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_fleet_and_nothing_half_counts(cluster, server, tmp_path):
     """There is room for the page of all tasks, but not for what may come of a task."""
     repository = make_repository(tmp_path / "repository", "head -c 300000 /dev/urandom | base64; grep -q '^ok$' ok.txt")
@@ -164,6 +169,7 @@ def test_a_full_disk_ends_the_fleet_and_nothing_half_counts(cluster, server, tmp
     assert len(server.calls) == 1, "nothing was paid for that had no place"
 
 
+@pytest.mark.slow
 def test_a_task_that_ended_unseen_is_taken_after_an_interrupt(cluster, server, tmp_path):
     """More tasks than the workers have threads: the client knows of none of the last ones that it began."""
     repository = make_repository(tmp_path / "repository")
@@ -184,6 +190,7 @@ def test_a_task_that_ended_unseen_is_taken_after_an_interrupt(cluster, server, t
     assert all((tmp_path / "out" / line["id"] / "changes.patch").exists() for line in lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 def test_results_that_take_long_to_arrive_are_taken_though_the_client_ends(ending, cluster, server, tmp_path):
     """An interrupt finds the client as it fetches a result; a killed one's tasks may go to the other worker."""
@@ -212,6 +219,7 @@ def test_results_that_take_long_to_arrive_are_taken_though_the_client_ends(endin
     wait_for(lambda: {*cluster.root.rglob("*.log")} <= left)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", ["worker", "scheduler", "client"])
 def test_an_answer_not_yet_fetched_is_found_on_the_worker(killed, forked_fleet, server, tmp_path, marks, repository):
     (tmp_path / "cluster").mkdir()
@@ -246,6 +254,7 @@ def test_an_answer_not_yet_fetched_is_found_on_the_worker(killed, forked_fleet, 
         wait_for(lambda: not list((tmp_path / "cluster").rglob("*.log")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", ["worker", "scheduler"])
 def test_a_wait_for_a_worker_or_a_scheduler_has_an_end(lost, forked_fleet, server, tmp_path, marks, repository):
     (tmp_path / "cluster").mkdir()
@@ -262,6 +271,7 @@ def test_a_wait_for_a_worker_or_a_scheduler_has_an_end(lost, forked_fleet, serve
         assert "Traceback" not in complaint
 
 
+@pytest.mark.slow
 def test_workers_of_another_version_are_named(cluster, server, tmp_path):
     tasks = make_list(tmp_path / "tasks.jsonl", task("a", make_repository(tmp_path / "a"), settings=server.settings))
     words = [*fleet_words(tasks), "--scheduler", cluster.address, "--insecure"]
@@ -406,6 +416,7 @@ ALSO_WITH_WHOLE = [interrupted, client_killed, scheduler_killed, worker_killed]
 """The default cases of the tests of a client that ends, and of an answer not yet fetched."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_cost", ["", "0.66"])
 @pytest.mark.parametrize("attempt", [1, 4])
 @pytest.mark.parametrize("fault", [*FAULTS, *ALSO_WITH_WHOLE])
@@ -457,6 +468,7 @@ def kept_answers(folder):
     return 0
 
 
+@pytest.mark.slow
 def test_a_revoked_key_stops_a_fleet_with_green_tasks_and_another_key_continues_it(cluster, server, tmp_path):
     repository = make_repository(tmp_path / "repository")
     tasks = make_list(
@@ -472,6 +484,7 @@ def test_a_revoked_key_stops_a_fleet_with_green_tasks_and_another_key_continues_
     assert len(server.calls) == 4 + 4, "those that were refused are done too"
 
 
+@pytest.mark.slow
 def test_answers_429_cost_no_task_an_attempt(cluster, server, tmp_path):
     repository = make_repository(tmp_path / "repository")
     server.answer = lambda number: (
@@ -482,6 +495,7 @@ def test_answers_429_cost_no_task_an_attempt(cluster, server, tmp_path):
     assert (results(tmp_path)["a"]["attempts"], len(server.calls)) == (4, 8)
 
 
+@pytest.mark.slow
 def test_an_outage_uses_up_no_task(cluster, server, tmp_path):
     """The first answer comes, then none for a while, then all: each task ends green, and one tries at a time."""
     repository = make_repository(tmp_path / "repository")
@@ -494,6 +508,7 @@ def test_an_outage_uses_up_no_task(cluster, server, tmp_path):
     assert "8 of 8 tasks green" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_failing_worker_gets_no_more_tasks_and_they_run_elsewhere(cluster, server, tmp_path):
     repository = make_repository(tmp_path / "repository")
     lines = [task(f"t{number}", repository, settings=server.settings) for number in range(8)]

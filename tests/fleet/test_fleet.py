@@ -44,6 +44,7 @@ def command_elsewhere(current: Path) -> str:
     return str(script)
 
 
+@pytest.mark.slow
 def test_three_tasks_of_three_repositories(forked_fleet, tmp_path):
     build = "env | grep -E 'NUM_THREADS|SAFEPATH' && exit 1; test $PYTHONPATH = . && grep -q '^ok$' ok.txt"
     repositories = [make_repository(tmp_path / name, build) for name in ("one", "two", "three")]
@@ -107,6 +108,7 @@ def test_a_key_that_is_missing_here_is_told_once_before_anything_is_cloned(forke
     _require_keys(read_tasks(tasks))
 
 
+@pytest.mark.slow
 def test_an_llm_that_chooses_the_files_first_is_of_the_task_too(cluster, tmp_path):
     root = make_repository(tmp_path / "one")
     (root / "long.txt").write_text("too long to go in whole\n" * 4000)
@@ -123,6 +125,7 @@ def test_an_llm_that_chooses_the_files_first_is_of_the_task_too(cluster, tmp_pat
     assert load_run_record((log / "choice/run.json").read_bytes()).chosen == ["ok.txt"]
 
 
+@pytest.mark.slow
 def test_files_chosen_for_a_run_that_cannot_begin_are_no_green_task(cluster, tmp_path):
     root = make_repository(tmp_path / "one")
     (root / "long.txt").write_text("too long to go in whole\n" * 4000)
@@ -136,6 +139,7 @@ def test_files_chosen_for_a_run_that_cannot_begin_are_no_green_task(cluster, tmp
     assert "does not fit" in results(tmp_path)["one"]["message"]
 
 
+@pytest.mark.slow
 def test_one_task_for_many_repositories_that_lack_build_and_ignore_line(forked_fleet, tmp_path):
     for name in ("one", "two"):
         root = make_repository(tmp_path / name)
@@ -160,6 +164,7 @@ def test_one_task_for_many_repositories_that_lack_build_and_ignore_line(forked_f
     assert "-:2: repository: three is no git repository" in piped.stderr
 
 
+@pytest.mark.slow
 def test_a_build_is_supplied_where_there_is_none_and_another_one_asks_no_llm_again(tmp_path, cluster, server):
     """Green tasks are built again without the LLM, the others run again."""
     make_repository(tmp_path / "own", "echo its own; exit 1")
@@ -222,6 +227,7 @@ def test_a_result_and_a_log_of_an_earlier_version_are_those_of_the_task(tmp_path
     assert log_path(tmp_path, line).name == f".a.{earlier[:16]}.log"
 
 
+@pytest.mark.slow
 def test_the_money_of_all_is_not_passed(tmp_path, cluster, server):
     """A call costs 50 cents, at most 55: while one is made the other waits, and then there is too little for it."""
     repository = make_repository(tmp_path / "repository")
@@ -235,6 +241,7 @@ def test_the_money_of_all_is_not_passed(tmp_path, cluster, server):
     assert [result["cost_usd"] for result in results(tmp_path).values()] == [0.5]
 
 
+@pytest.mark.slow
 def test_models_and_trials_side_by_side(tmp_path, cluster):
     repository = make_repository(tmp_path / "repository")
     good, poor = make_answers(tmp_path / "good", RIGHT), make_answers(tmp_path / "poor", WRONG)
@@ -259,6 +266,7 @@ def test_models_and_trials_side_by_side(tmp_path, cluster):
     )
 
 
+@pytest.mark.slow
 def test_the_page_is_there_while_the_fleet_runs_and_after_a_kill(tmp_path, cluster, server):
     repository = make_repository(tmp_path / "repository", "echo wrong >&2; exit 1")
     lines = [task("runs", repository, settings=server.settings)]
@@ -274,6 +282,7 @@ def test_the_page_is_there_while_the_fleet_runs_and_after_a_kill(tmp_path, clust
     assert results(tmp_path)["ends"]["message"].endswith(": wrong")
 
 
+@pytest.mark.slow
 def test_a_task_that_waits_for_money_holds_up_none_of_another_provider(tmp_path, cluster, server):
     repository = make_repository(tmp_path / "repository")
     prices = {"prices": {"fake": {"input": 0.0, "output": 5000.0}}, "max_output_tokens": 110, "max_cost": 0.6}
@@ -288,6 +297,7 @@ def test_a_task_that_waits_for_money_holds_up_none_of_another_provider(tmp_path,
     assert {name: result["exit_code"] for name, result in results(tmp_path).items()} == {"other": 0, "runs": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="there is no bubblewrap here")
 def test_a_build_cannot_read_the_hidden_tests_in_the_list(tmp_path, cluster):
     tasks = tmp_path / "tasks.jsonl"
@@ -307,6 +317,7 @@ def test_the_workers_folder_is_nobody_elses(forked_fleet, tmp_path):
     assert f"{folder} must be a folder of yours with mode 700" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_second_interrupt_leaves_at_once_and_still_nothing_runs_on(tmp_path):
     """The whole process group has it, as from a terminal; the build takes five seconds to end."""
     repository = make_repository(tmp_path / "repository", f"trap '' TERM; touch {tmp_path}/built; sleep 666; sleep 666")

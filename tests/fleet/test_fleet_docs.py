@@ -58,6 +58,7 @@ def test_the_example_of_a_first_line(tmp_path):
     assert (task.build, task.setup) == ("make test\n", True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq here")
 def test_tasks_without_a_key_become_branches(cluster, tmp_path):
     two_tasks = TRY.replace("in one two three;", "in one two;")
@@ -72,6 +73,7 @@ def test_tasks_without_a_key_become_branches(cluster, tmp_path):
         assert shown.startswith("Slugs must drop punctuation.\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq here")
 def test_the_results_of_many_repositories_become_branches_also_where_one_moved_on(cluster, tmp_path):
     """Three have the same patch. A red result becomes no branch; the changes of a build are a commit of their own."""
@@ -134,7 +136,6 @@ def test_the_results_of_many_repositories_become_branches_also_where_one_moved_o
         assert git(clone, "rev-parse", "HEAD^{tree}") == git(roots[name], "rev-parse", f"fleet/{name}^{{tree}}")
 
 
-@pytest.mark.slow
 def test_the_smallest_cluster(tmp_path, whole):
     if not whole:
         pytest.skip("it takes ten seconds; --whole runs it")

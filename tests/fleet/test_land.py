@@ -241,6 +241,7 @@ def test_a_repository_that_is_gone_is_told_and_keeps_no_other_from_landing(fleet
     assert fleet.states() == {"gone": "failed", "web": "landed"}
 
 
+@pytest.mark.slow
 def test_a_url_lands_in_a_clone_of_ours_by_its_branch_of_now(fleet):
     root = fleet.make("web")
     result = fleet.add_green(root, by_url=True)
@@ -290,6 +291,7 @@ def test_a_moved_base_is_a_result_of_its_own_branch(fleet):
     assert (line["commit"], line["state"]) == (newer, "landed")
 
 
+@pytest.mark.slow
 def test_a_second_campaign_does_again_only_what_has_to_be(cluster, server, tmp_path):
     """One base is as it was, one moved elsewhere (it is only built again), one moved in the changed file."""
     roots = {name: make_repository(tmp_path / name) for name in ("same", "moved", "conflicting")}

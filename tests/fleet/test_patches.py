@@ -93,6 +93,7 @@ def test_git_takes_the_mail_and_nothing_in_words_becomes_a_file(tmp_path, monkey
     assert "    diff --git a/evil b/evil" in body
 
 
+@pytest.mark.slow
 def test_a_title_that_looks_encoded_stays_what_it_is(tmp_path):
     title = "Decode =?utf-8?q?this?= in titles"
     root, outcome = do(tmp_path, ANSWER, "grep -q '^ok$' ok.txt", query=f"{title}\n")
@@ -124,6 +125,7 @@ def test_nothing_is_supplied_through_a_link_of_the_commit(tmp_path):
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_mail_merges_where_the_base_has_moved(tmp_path):
     root, outcome = do(tmp_path, RIGHT, "grep -q '^ok$' ok.txt")
     git(root, "mv", "ok.txt", "fine.txt")

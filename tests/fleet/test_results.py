@@ -159,6 +159,7 @@ land(out, TaskOutcome(Result("a", "d2", "build_failed", 1), b"{}"), results)
 """
 
 
+@pytest.mark.slow
 def test_a_green_result_is_there_wherever_the_landing_of_a_red_one_is_killed(tmp_path, log):
     for step in range(1, 20):
         out = tmp_path / str(step)

@@ -12,6 +12,7 @@ from code_commit.fleet.unfinished import Unfinished
 from code_commit.runs.record import Attempt, RunRecord
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_a_choice_of_files_that_is_pending_as_its_log_is_kept_counts_once(is_killed, cluster, server, tmp_path):
     root = make_repository(tmp_path / "one")

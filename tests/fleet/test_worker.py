@@ -133,6 +133,7 @@ def test_a_key_that_a_worker_lacks_is_told_and_can_be_supplied(tmp_path):
     assert (result.status, result.message, result.is_open) == ("not_set_up", told, True)
 
 
+@pytest.mark.slow
 def test_the_address_of_a_task_gets_the_worker_s_key(tmp_path, monkeypatch):
     """Nothing listens at the proxy, and nothing else is contacted: exit code 3 says that the key would have gone."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
@@ -143,6 +144,7 @@ def test_the_address_of_a_task_gets_the_worker_s_key(tmp_path, monkeypatch):
     assert (record.exit_code, record.base_url) == (3, "https://elsewhere.example/v1")
 
 
+@pytest.mark.slow
 def test_submodules_are_refused_before_anything_is_paid_or_left_empty_on_request(tmp_path, server):
     repository = make_repository(tmp_path / "repository", "test ! -e lib/build.sh; grep -q '^ok$' ok.txt")
     add_submodule(repository)
@@ -333,6 +335,7 @@ def test_a_sealed_clone_ends_at_the_commit(tmp_path, sealed):
     assert ("the solution" in built, outcome.result.is_green) == (not sealed, not sealed)
 
 
+@pytest.mark.slow
 def test_a_task_beyond_its_time_is_ended_and_keeps_its_log(tmp_path):
     repository = make_repository(tmp_path / "repository", "echo begun; sleep 66; :")
     answers = make_answers(tmp_path / "answers", RIGHT)
@@ -346,6 +349,7 @@ def test_a_task_beyond_its_time_is_ended_and_keeps_its_log(tmp_path):
     assert left_in(tmp_path) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attempt", [1, 2, 4])
 @pytest.mark.parametrize("step", ["call", "build"])
 def test_an_unwanted_task_comes_back_and_goes_on_elsewhere(attempt, step, tmp_path, server, marks, whole):
@@ -392,6 +396,7 @@ def test_an_unwanted_task_comes_back_and_goes_on_elsewhere(attempt, step, tmp_pa
     assert b"new.txt" in again.patch
 
 
+@pytest.mark.slow
 def test_a_task_interrupted_in_its_verification_is_verified_again(tmp_path, server, marks):
     hidden = (
         f"#!/bin/sh\ntouch {marks}/begun; while test -e {marks}/hold; do sleep 0.1; done; grep -q '^new$' lock.txt\n"
@@ -430,6 +435,7 @@ def test_the_limits_of_a_task_that_goes_on_are_those_of_now(tmp_path, server):
     assert len(server.calls) == 4
 
 
+@pytest.mark.slow
 def test_the_key_comes_from_the_workers_folder_alone_and_answers_429_are_passed_on(tmp_path, monkeypatch, server):
     server.answer = lambda number: (429, "") if number < 3 else (200, RIGHT)
     told = []
@@ -513,6 +519,7 @@ def test_a_run_goes_on_where_its_base_moved_unless_a_file_that_it_changed_did(tm
     assert (b"\n-moved\n" in again.patch) == (moved == "ok.txt")
 
 
+@pytest.mark.slow
 def test_a_run_whose_build_fails_on_a_moved_base_begins_anew(tmp_path, server):
     """Its LLM has not seen what moved, and would write over it."""
     build = "grep -q '^ok$' ok.txt && { test ! -e other.txt || grep -q both ok.txt; }"

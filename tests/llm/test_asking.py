@@ -36,6 +36,7 @@ def asked(server: FakeServer, *more: str) -> list[str]:
     return ["--model", FIRST, "--base-url", server.base_url("openai"), "--llm-timeout", "1", *more]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 503])
 def test_a_job_that_was_accepted_is_not_made_again_without_money_for_two(status, root: Path, run_code_commit: Run):
     with FakeServer([RIGHT] * 5, [refused_polls(status)]) as server:
@@ -103,6 +104,7 @@ def test_a_job_that_has_ended_without_an_answer_is_counted_once(root: Path, run_
     assert record(root)["totals"]["usage"]["output"] == 1040
 
 
+@pytest.mark.slow
 def test_what_nobody_can_tell_the_cost_of_stands_apart_in_every_sum(root: Path, run_code_commit: Run):
     """The first request is lost, the second is answered, and the repair's job is never given."""
     wrong = "^^^ok.txt\nwrong\n^^^end\n"

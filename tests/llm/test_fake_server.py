@@ -19,6 +19,7 @@ from pydantic import TypeAdapter
 ENDINGS = ["complete", "cut_off", "refused", "filtered", "empty"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [*ENDINGS, "failed", "failed_for_good"])
 def test_responses_are_openai_responses(ending):
     from openai.types.responses import Response
@@ -33,6 +34,7 @@ def test_responses_are_openai_responses(ending):
         assert "hello" in response.output_text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [*ENDINGS, "failed", "failed_for_good"])
 def test_interactions_are_google_interactions(ending):
     from google.genai._gaos.types.interactions.interaction import Interaction
@@ -45,6 +47,7 @@ def test_interactions_are_google_interactions(ending):
         assert interaction.output_text == "hello world"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_message_events_are_anthropic_events(ending):
     from anthropic.types import RawMessageStreamEvent

@@ -274,6 +274,7 @@ def test_a_proxy_that_is_none_is_not_quoted(monkeypatch, proxy):
     assert "hunter22" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_server_that_never_reads_does_not_hold_the_call_up():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         begin = time.monotonic()
@@ -284,6 +285,7 @@ def test_a_server_that_never_reads_does_not_hold_the_call_up():
     assert time.monotonic() - begin < 15, "it would be for ever"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["responses", "messages"])
 def test_the_deadline_holds_against_one_byte_at_a_time(name):
     for kind in ("dribble", "dribble_headers"):
@@ -356,6 +358,7 @@ def test_no_redirect_is_followed_and_no_cookie_kept():
         assert len(server.requests) == 1
 
 
+@pytest.mark.slow
 def test_the_connection_is_closed_at_the_end():
     if not OPEN_FILES.exists():
         pytest.skip("no /proc here")

@@ -551,6 +551,7 @@ def _parts(edits: tuple[Edit, ...]) -> list[str]:
     return [part for edit in edits for part in (edit.find, *[edit.last] * bool(edit.last), edit.replacement)]
 
 
+@pytest.mark.slow
 @given(responses())
 def test_what_is_rendered_parses_back(changes):
     text = rendered(changes)
@@ -558,6 +559,7 @@ def test_what_is_rendered_parses_back(changes):
         assert contents(text) == written(changes)
 
 
+@pytest.mark.slow
 @given(st.lists(names, min_size=1, max_size=4), responses(), st.booleans())
 def test_a_list_asks_for_its_files_alone_and_for_nothing_beside_other_blocks(paths, changes, after):
     asked, others = "".join(f"{path}\n" for path in paths), rendered(changes)
@@ -571,6 +573,7 @@ def test_a_list_asks_for_its_files_alone_and_for_nothing_beside_other_blocks(pat
         assert caught.value.names == paths
 
 
+@pytest.mark.slow
 @given(responses(), st.data())
 def test_a_damaged_response_is_rejected_or_holds_whole_files(changes, data):
     text = rendered(changes)

@@ -52,6 +52,7 @@ UNSEEN = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "content", "answer", "options"), UNSEEN.values(), ids=UNSEEN)
 def test_a_rejected_edit_quotes_nothing_that_the_llm_was_not_shown(
     path, content, answer, options, project_folder: Path, run_code_commit: Run
@@ -169,6 +170,7 @@ BEFORE = st.sampled_from(
 AFTER = st.sampled_from(["", "\n", "_", "é", "\u0301", "EXAMPLE", "A" * 40, "\nsk-" + "a" * 32])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", _SECRET_SHAPES)
 @given(st.data())
 @examples(max_examples=20)

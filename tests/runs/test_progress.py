@@ -76,6 +76,7 @@ LINES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_one_live_region_while_it_runs_and_only_lines_behind_it(size, root: Path):
     with FakeServer([WRONG, RIGHT], [Fault("pause")]) as server:
@@ -178,6 +179,7 @@ def test_verbose_shows_the_output_as_it_comes(root: Path, run_code_commit: Run):
     assert "Look: code-commit diff" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_retry_says_until_when(root: Path, run_code_commit: Run):
     (root / "build.sh").write_text("#!/bin/sh\ntrue\n")
     with FakeServer([RIGHT], [Fault("status", status=429, headers={"retry-after": "1"})]) as server:
@@ -186,6 +188,7 @@ def test_a_retry_says_until_when(root: Path, run_code_commit: Run):
     assert re.search(r"answered 429.*; again in 1\.0 s, until \d\d:\d\d:\d\d at the latest\n", done.stderr)
 
 
+@pytest.mark.slow
 def test_retries_for_one_reason_are_one_line_that_counts_them(root: Path, run_code_commit: Run):
     (root / "build.sh").write_text("#!/bin/sh\ntrue\n")
     busy = Fault("status", status=429, headers={"retry-after": "1"}, times=3)
@@ -208,6 +211,7 @@ def test_retries_for_one_reason_are_one_line_that_counts_them(root: Path, run_co
     assert page.count("at the latest (3 times)</li>") == page.count("answered 429") == 1
 
 
+@pytest.mark.slow
 def test_retries_are_told_one_by_one_where_no_line_can_be_redrawn(root: Path, run_code_commit: Run):
     (root / "build.sh").write_text("#!/bin/sh\ntrue\n")
     with FakeServer([RIGHT], [Fault("status", status=429, headers={"retry-after-ms": "10"}, times=3)]) as server:
@@ -256,6 +260,7 @@ HOSTILE = {
 """What a build prints, as printf takes it, and what the region shows of it."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_no_line_of_a_build_breaks_the_region(size, root: Path):
     script = ["#!/bin/sh"]

@@ -247,6 +247,7 @@ REWRITING = {
 FIVE = "".join(f"^^^{path}\nx=1\n^^^end\n" for path in ("a.py", "b.py", "deep/c.py", "new.txt"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("script", "command"), chess_board(REWRITING, ["run", "apply"]))
 def test_what_a_build_made_of_the_answer_is_named_with_a_diff(
     script: str, command: str, root: Path, run_code_commit: Run

@@ -40,6 +40,7 @@ def root(project_folder: Path) -> Path:
     return project_folder
 
 
+@pytest.mark.slow
 def test_each_changed_test_ci_and_build_file_is_named(root: Path, run_code_commit: Run):
     test = f"^^^tests/test_a.py\nimport lib.patches_unittest\n{BEFORE['tests/test_a.py']}^^^end\n"
     done = run_code_commit(root, *recorded(root, test + ANSWER), "--sandbox", "off")

@@ -463,6 +463,7 @@ def test_nothing_but_a_rejection_is_ever_raised(arena, change_list):
         assert change.content is None or change.content.decode() is not None
 
 
+@pytest.mark.slow
 def test_ten_thousand_paths_with_three_hundred_patterns(project_folder):
     (project_folder / ".gitignore").write_text("".join(f"*.x{number}\n/q{number}/\n" for number in range(150)))
     many = [
@@ -473,6 +474,7 @@ def test_ten_thousand_paths_with_three_hundred_patterns(project_folder):
     assert time.process_time() - start < 20
 
 
+@pytest.mark.slow
 def test_a_file_of_two_hundred_megabytes_is_taken_as_it_is(project_folder):
     text = "".join(f"line {number} of a long file, nothing else\n" for number in range(1000))
     with (project_folder / "large.txt").open("w") as file:

@@ -481,6 +481,7 @@ def timed(text: str, edits: list[Edit], limit: float) -> list[str]:
     return [fault.rule for fault in faults]
 
 
+@pytest.mark.slow
 def test_ten_thousand_finds_in_ten_megabytes():
     text = "".join(f"    value_{number} = compute({number % 7})\n" for number in range(280_000))
     finds = [f"    value_{number} = compute({number % 7})\n" for number in range(0, 280_000, 28)]
@@ -524,6 +525,7 @@ REPEATING = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "finds"), REPEATING.values(), ids=REPEATING)
 def test_the_time_is_linear_in_file_and_answer_whatever_they_repeat(text, finds):
     timed(text, [Edit(find, "") for find in finds], 4)

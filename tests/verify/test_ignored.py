@@ -245,6 +245,7 @@ def test_a_fifo_in_the_place_of_an_ignore_file_is_told_at_once(project_folder, p
     assert str(caught.value).isprintable()
 
 
+@pytest.mark.slow
 def test_ten_thousand_paths_cost_as_many_calls_of_git_as_one(project_folder, tmp_path, monkeypatch):
     calls, programs = tmp_path / "calls", tmp_path / "programs"
     programs.mkdir()

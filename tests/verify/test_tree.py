@@ -753,6 +753,7 @@ def test_the_project_may_be_a_folder_of_a_bigger_repository(root):
     }
 
 
+@pytest.mark.slow
 def test_a_deep_path_and_many_folders_leave_no_descriptor_open(root):
     deep = "/".join(["d"] * 1500) + "/x.txt"
     wide = [f"folder{number}/a/x.txt" for number in range(1500)]
@@ -794,6 +795,7 @@ print(sorted(rules_broken(Path.cwd(), sys.argv[1])))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.root("mount")
 @pytest.mark.parametrize(("command", "path", "rule"), MOUNT_SETUPS.values(), ids=MOUNT_SETUPS.keys())
 def test_what_is_mounted_inside_the_tree_is_refused(root, command, path, rule):

@@ -121,6 +121,7 @@ def long_page(
     browser.driver.execute_script("localStorage.clear()")
 
 
+@pytest.mark.slow
 def test_it_opens_without_a_complaint_and_asks_the_network_for_nothing(browser: Browser, page: Path):
     assert [entry["message"] for entry in browser.driver.get_log("browser")] == []
     assert [url for url in browser.requests() if not url.startswith(("data:", "chrome://"))] == [page.as_uri()]
@@ -153,12 +154,14 @@ def test_the_policy_stops_what_would_get_in(browser: Browser, page: Path):
     assert blocked.count("Content Security Policy") >= 4
 
 
+@pytest.mark.slow
 def test_the_command_that_undoes_the_run_is_copied(browser: Browser, long_page: Path):
     browser.driver.find_element("id", "copy").click()
     browser.driver.implicitly_wait(1)
     assert browser.driver.find_elements("xpath", "//button[text()='Copied']")
 
 
+@pytest.mark.slow
 def test_files_are_ticked_off_and_stay_so(browser: Browser, long_page: Path):
     ticked = "[...document.querySelectorAll('.viewed input')].filter(tick => tick.checked).length"
     closed = "[...document.querySelectorAll('#changes details.file:not([open])')].map(file => file.id)"
@@ -172,6 +175,7 @@ def test_files_are_ticked_off_and_stay_so(browser: Browser, long_page: Path):
     assert (browser.run(ticked), browser.run(closed)) == (2, ["file-3"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [400, 1280])
 def test_a_link_lands_where_it_says_and_unfolds_it(browser: Browser, long_page: Path, width: int):
     browser.look(width)
@@ -184,6 +188,7 @@ def test_a_link_lands_where_it_says_and_unfolds_it(browser: Browser, long_page: 
         assert top == 0 or (browser.run(at_end) and 0 <= top < 900), anchor
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("link", [True, False])
 def test_the_output_opens_at_the_error(browser: Browser, long_page: Path, link: bool):  # noqa: FBT001 - a table's column
     box = "document.querySelector('#attempt-{} pre.output')"
@@ -201,10 +206,12 @@ def test_the_output_opens_at_the_error(browser: Browser, long_page: Path, link: 
     assert browser.run("document.querySelector('#attempt-2 .error').dataset.n") == "200001"
 
 
+@pytest.mark.slow
 def test_the_start_of_a_run_has_its_time_zone(browser: Browser, long_page: Path):
     assert re.search("(?!AM|PM)[A-Z]{3,}[^ ]*$", browser.run("document.querySelector('time').textContent"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["page", "long_page"])
 def test_nothing_sticks_out(browser: Browser, which: str, request: pytest.FixtureRequest, whole: bool):  # noqa: FBT001 - a fixture
     request.getfixturevalue(which)
@@ -249,6 +256,7 @@ def test_dark_and_light_follow_the_reader_with_distinct_surfaces(browser: Browse
     assert len(set(seen)) == 6
 
 
+@pytest.mark.slow
 def test_a_failed_build_is_red_in_the_chart(browser: Browser, long_page: Path):
     fill = "getComputedStyle(document.querySelector('.chart .bar-build-failed')).fill"
     assert browser.run(fill) == "rgb(207, 34, 46)"
@@ -294,6 +302,7 @@ def test_it_can_be_read_without_its_script(browser: Browser, page: Path):
     assert set(browser.run(hidden)) == {False}
 
 
+@pytest.mark.slow
 def test_the_page_of_a_fleet_sorts_and_filters_and_fits_every_width(browser: Browser, tmp_path: Path):
     page = write_fleet(tmp_path / "out") / "index.html"
     shown = "[...document.querySelectorAll('.tasks tbody tr:not([hidden])')].map(row => row.cells[1].innerText.split('\\n')[0].trim())"

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ LINES = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(LINES, LINES, st.booleans(), st.booleans())
 def test_a_diff_is_read_back_as_it_was_written(old, new, old_ends, new_ends):
     before, after = ("\n".join(lines) + "\n" * ends for lines, ends in ((old, old_ends), (new, new_ends)))

@@ -348,6 +348,7 @@ def test_a_rejected_answer_after_a_failed_build_hides_nothing(project_folder: Pa
     assert "### The end of 1-build.txt" in export_log(find_project(project_folder), {"markdown": True}).decode()
 
 
+@pytest.mark.slow
 def test_huge_inputs_are_cut_and_say_so(project_folder: Path, run_code_commit: Run, tmp_path: Path):
     (project_folder / "build.sh").write_text(
         "#!/bin/sh\nyes 'a line of output' | head -c 20000000\necho the last line\n"
@@ -366,6 +367,7 @@ def test_huge_inputs_are_cut_and_say_so(project_folder: Path, run_code_commit: R
     assert "more characters" in text
 
 
+@pytest.mark.slow
 def test_a_page_of_16_files_and_15_mb_of_output_takes_little_time(project_folder: Path, run_code_commit: Run):
     (project_folder / "build.sh").write_text("#!/bin/sh\nyes '\x1b[32mok\x1b[0m a line' | head -c 15000000\nexit 1\n")
     for number in range(16):
@@ -418,6 +420,7 @@ def test_open_goes_with_a_page_only(hostile: Path, run_code_commit: Run):
         assert json.loads(done.stdout)["exit_code"] == 2 if "--json" in arguments else done.stdout == ""
 
 
+@pytest.mark.slow
 def test_pages_of_a_dry_run_an_undo_a_rollback_and_an_applied_response(
     project_folder: Path, run_code_commit: Run, tmp_path: Path
 ):
@@ -449,6 +452,7 @@ def test_pages_of_a_dry_run_an_undo_a_rollback_and_an_applied_response(
     assert "Attempt" not in run_code_commit(project_folder, "log", "--markdown").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("undos", [1, 2])
 def test_a_run_that_was_undone_says_so_and_offers_no_undo(undos: int, project_folder: Path, run_code_commit: Run):
     run = recorded_run(project_folder, run_code_commit, ["^^^ok.txt\nok\n^^^end\n"])
@@ -494,6 +498,7 @@ def test_a_killed_run_says_so(hostile: Path, run_code_commit: Run):
     assert "Killed while it ran" in Page(page_of(hostile)).text
 
 
+@pytest.mark.slow
 def test_odd_numbers_and_many_attempts_do_no_harm(hostile: Path, run_code_commit: Run):
     (folder,) = (hostile / "agent-config/logs").iterdir()
     record = json.loads((folder / "run.json").read_text())
