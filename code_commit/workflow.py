@@ -23,7 +23,7 @@ from code_commit.exchange import Complete, Prompt, Response, VisibleFiles
 from code_commit.parse import blocks_of, notes_of, parse_response, read_response
 from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.prompts.layout import Task, most_attempts
-from code_commit.prompts.next import Conversation, next_prompt
+from code_commit.prompts.next import Answer, Conversation, next_prompt
 from code_commit.runs.list import short_name
 from code_commit.runs.log import AttemptLog, RunLog
 from code_commit.runs.record import Attempt, BuildResult, RunRecord
@@ -63,7 +63,7 @@ def attempt_loop(run: Run) -> RunRecord:
                 if same and not asks:
                     rejection.name_reason(rejection_of(attempt.record))
                 raise
-            conversation.was_rejected(attempt, response.text, blocks_of(response.text), rejection)
+            conversation.was_rejected(attempt, Answer(response.text, blocks_of(response.text)), rejection)
             continue
 
         build = build_project(run, attempt)
@@ -71,7 +71,8 @@ def attempt_loop(run: Run) -> RunRecord:
             return log.finish("success", EXIT_SUCCESS)
         if number < task.attempts:
             originals = load_originals(log.snapshot) if task.diffs or prompt.shows.windows else {}
-            conversation.build_failed(attempt, blocks_of(response.text), build, changed, originals)
+            answer = Answer(response.text, blocks_of(response.text))
+            conversation.build_failed(attempt, answer, build, changed, originals)
     return log.finish("build_failed", EXIT_BUILD_FAILED)
 
 

@@ -4,7 +4,6 @@ The system prompts come first, then the user's sections, each under its label on
 section is data: labels and fences in it mean nothing. The short layout is an exchange of messages without labels.
 """
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -13,6 +12,7 @@ from code_commit.changes import FileChange, FileRemoval, FileReplacement
 from code_commit.codebase.text import Codebase, file_section, header, read_sections, window_section
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt, ShownFile, VisibleFiles, Window, labelled
+from code_commit.prompts.dialogue import Turn, lay_out_dialogue
 from code_commit.runs.diff import hunks_between
 from code_commit.runs.words import duration
 from code_commit.settings import Settings
@@ -29,10 +29,6 @@ _LONG_FILE = 200  # lines, without the blank one after it
 _DIFFS = """\
 In [file replacements] a line that ends with (diff) --- stands before a unified
 diff of the file from [codebase] to what it holds now. Send no diff yourself."""
-_ROLE = re.compile(r"^\[(user|assistant)\]\n", re.MULTILINE)  # before each message of the short layout
-_ADDED = "\n\nThese files of the project were not shown so far:\n\n{}"
-_CHANGED = "\n\nThese files were changed since, and are now:\n\n{}"
-_FAILED = "\n\nbuild.sh fails:\n\n{}\n\nFind the cause and repair it."
 _CONTEXT_LINES, _SHORTER, _DIFF_MARK = 10, 3, " (diff)"
 
 
@@ -187,6 +183,8 @@ def lay_out(
     """Return the prompt of the first call, or where a build failed the one that asks for a repair. `additions` are
     files that the codebase does not hold whole.
     """
+    if task.layout == "short":
+        return lay_out_short(task)
     rules = task.prompts.project_structure + task.prompts.code_modification_instructions + task.circumstances
     build = failed or FailedBuild("", ())
     phase, closing = split_closing(task.prompts.repair_query if failed else task.prompts.initial_query)
@@ -207,23 +205,25 @@ def lay_out(
     parts = {"query": task.query, "codebase": task.codebase.text, "build output": build.output}
     parts |= {"codebase additions": "".join(added), "file replacements": "".join(changes)}
     shows = _visible_files(task, build, files, windows)
-    if task.layout == "short":
-        state = [(_ADDED, "".join(added)), (_CHANGED, "".join(changes)), (_FAILED, build.output)]
-        told = "".join(sentence.format(text.strip()) for sentence, text in state if text)
-        return _lay_out_short(task, told + (f"\n\n{rejection.text.strip()}" if rejection else ""), parts, shows)
     if task.layout == "cached":
         return Prompt(rules, codebase + query, unseen + phase + output + end, parts, shows)
     return Prompt(rules + phase, "", output + query + codebase + unseen + end, parts, shows)
 
 
-def _lay_out_short(task: Task, state: str, parts: Mapping[str, str], shows: VisibleFiles) -> Prompt:
-    """Return the prompt as an exchange of messages; `state` is all that came after the first prompt."""
-    values = {"codebase": task.codebase.text.strip("\n"), "query": task.query.strip(), "state": state}
-    system, *turns = _ROLE.split(task.prompts.short_instructions)
-    texts = [re.sub(r"\{(codebase|query|state)\}", lambda name: values[name[1]], text) for text in turns[1::2]]
-    dialogue = list(zip(turns[:-2:2], texts, strict=False))
-    flat = "".join(f"[{role}]\n{text}" for role, text in dialogue) + "[user]\n"
-    return Prompt(system + task.circumstances, flat, texts[-1], parts, shows, dialogue)
+def lay_out_short(
+    task: Task, turns: Sequence[Turn] = (), failed: FailedBuild | None = None, added: Sequence[ShownFile] = ()
+) -> Prompt:
+    """Return a prompt as an exchange of messages. A file that is now as an answer sent it is not shown again."""
+    build, sent = failed or FailedBuild("", ()), "\n".join(turn.response for turn in turns)
+    others = [each for each in build.replacements if isinstance(each, FileRemoval) or each.content.strip() not in sent]
+    changed = "".join(_show_changes(task, build._replace(replacements=others), {}, ()))
+    codebase, instructions = task.codebase.text, task.prompts.short_instructions
+    system, earlier, last = lay_out_dialogue(instructions, codebase, task.query, turns, changed)
+    flat = "".join(f"[{role}]\n{text}" for role, text in earlier) + "[user]\n"
+    parts = {"query": task.query, "codebase": codebase, "build output": build.output, "answers": sent}
+    windows = {part.path: part for part in added if isinstance(part, Window)}
+    shows = _visible_files(task, build, [file for file in added if isinstance(file, FileReplacement)], windows)
+    return Prompt(system + task.circumstances, flat, last, parts, shows, earlier)
 
 
 def _end(task: Task, closing: str, rejection: Rejection | None, *, offers_edits: bool) -> str:

@@ -10,14 +10,15 @@ from typing import NamedTuple
 from code_commit.changes import FileChange, FileRemoval, FileReplacement, FilesAskedError, RejectedResponseError
 from code_commit.codebase.additions import FileViewer, find_additions, show_asked, show_unseen, without_passed
 from code_commit.codebase.parts import carried_ranges
-from code_commit.codebase.text import Codebase, window
+from code_commit.codebase.text import Codebase, file_section, window, window_section
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Prompt, ShownFile, VisibleFiles, Window
 from code_commit.files import Tree, decode_text, read_ends
 from code_commit.paths.secrets import explain_secret
 from code_commit.project import Project
+from code_commit.prompts.dialogue import Turn
 from code_commit.prompts.history import AttemptSummary, comparable, tell_attempt, tell_history
-from code_commit.prompts.layout import FailedBuild, Rejection, Task, lay_out, split_closing
+from code_commit.prompts.layout import FailedBuild, Rejection, Task, lay_out, lay_out_short, split_closing
 from code_commit.redaction import Redactor
 from code_commit.runs.log import AttemptLog
 from code_commit.runs.record import BuildResult
@@ -60,15 +61,32 @@ class Outcome(NamedTuple):
     send_whole: Sequence[str] = ()
 
 
-def next_prompt(task: Task, outcomes: Sequence[Outcome]) -> Prompt:
-    """Return the prompt that follows these outcomes, the first one where there are none."""
+def next_prompt(task: Task, outcomes: Sequence[Outcome], longest: int | None = None) -> Prompt:
+    """Return the prompt that follows these outcomes, the first one where there are none.
+
+    The short layout leaves the oldest answers out where it would be over `longest` characters with them.
+    """
     failed, shown = _last_failed(outcomes), dict[str, ShownFile]()
     for outcome in outcomes:
         shown |= {file.path: file for file in outcome.unseen if outcome.failed is None or outcome.failed is failed}
+    if task.layout == "short":
+        turns = [_as_turn(done) for done in outcomes]
+        prompt = lay_out_short(task, turns, failed, list(shown.values()))
+        while longest is not None and len(prompt.text) > longest and len(turns) > 1:
+            prompt = lay_out_short(task, turns := turns[1:], failed, list(shown.values()))
+        return prompt
     is_rejected = bool(outcomes and outcomes[-1].reasons)
     history = tell_history([outcome.told for outcome in outcomes], last_is_told_apart=is_rejected)
     rejection = _tell_rejection(task, outcomes[-1]) if is_rejected else None
     return lay_out(task, history, failed, list(shown.values()), rejection)
+
+
+def _as_turn(done: Outcome) -> Turn:
+    files = [
+        window_section(file) if isinstance(file, Window) else file_section(file.path, file.content)
+        for file in done.unseen
+    ]
+    return Turn(done.response, done.failed and done.failed.output, done.reasons, "".join(files))
 
 
 def _tell_rejection(task: Task, outcome: Outcome) -> Rejection:
@@ -77,6 +95,13 @@ def _tell_rejection(task: Task, outcome: Outcome) -> Rejection:
     text = frame.replace("{reasons}", reasons) if "{reasons}" in frame else frame + reasons
     text += f"\nThe rejected answer, from its line 1 on:\n{outcome.response}" if outcome.response else ""
     return Rejection(text, outcome.send_whole)
+
+
+class Answer(NamedTuple):
+    """A response's text, and that of its blocks."""
+
+    text: str
+    blocks: str
 
 
 class Conversation:
@@ -98,7 +123,7 @@ class Conversation:
 
     def _fitting_prompt(self) -> Prompt:
         task, longest = self._task, self._longest
-        prompt, size = next_prompt(task, self._outcomes), len(task.codebase.text)
+        prompt, size = next_prompt(task, self._outcomes, longest), len(task.codebase.text)
         if longest is None or self._shrink is None:
             return prompt
         room = max(size + longest - len(prompt.text), longest // _LEAST_SHARE)
@@ -106,11 +131,11 @@ class Conversation:
             failed = _last_failed(self._outcomes)
             with suppress(NotSetUpError):
                 self._task = task._replace(codebase=self._shrink(room, without_passed(failed.output) if failed else ""))
-        return next_prompt(self._task, self._outcomes)
+        return next_prompt(self._task, self._outcomes, longest)
 
-    def was_rejected(self, attempt: AttemptLog, response: str, blocks: str, rejection: RejectedResponseError) -> None:
+    def was_rejected(self, attempt: AttemptLog, answer: Answer, rejection: RejectedResponseError) -> None:
         """Note a rejection, and the files that the response asks for or would have changed unseen, if they fit."""
-        redact, limit, longest = self._redactor.redact_text, self._settings.build_output_limit, self._longest
+        redact, longest = self._redactor.redact_text, self._longest
         if longest is None:
             asked = (file for done in self._outcomes if not done.failed for file in done.unseen)
             room = _ROOM_WITHOUT_WINDOW - sum(len(file.content) for file in asked)
@@ -121,16 +146,20 @@ class Conversation:
             names, codebase = rejection.names, self._task.codebase.text
             shown, told = show_asked(self._viewer(), codebase, names, room)
             start, _, notes = tell_attempt(attempt.record)
-            self._outcomes.append(Outcome(AttemptSummary(*map(redact, (start, f"; {told}", notes))), unseen=shown))
+            summary = AttemptSummary(*map(redact, (start, f"; {told}", notes)))
+            self._outcomes.append(Outcome(summary, response=redact(answer.text), unseen=shown))
             return
-        change, _ = self._compare(attempt, blocks)
-        text = redact(response)
-        is_kept = not attempt.record.cut_off and (not limit or len(text) <= limit)
-        text = text if is_kept else ""  # one that was cut off would only be written as long again
+        change, _ = self._compare(attempt, answer.blocks)
+        text = self._kept(attempt, answer)
         shown, reasons = show_unseen(self._viewer(), rejection, room - len(text))
         summary = AttemptSummary(*map(redact, tell_attempt(attempt.record)))
         reasons, whole = [*map(redact, reasons)], self._short(attempt.record.misfits)
         self._outcomes.append(Outcome(summary, change, None, None, reasons, text, shown, whole))
+
+    def _kept(self, attempt: AttemptLog, answer: Answer) -> str:
+        """Return the response for the next prompts, "" if it is too long: one that was cut off would be so again."""
+        text, limit = self._redactor.redact_text(answer.text), self._settings.build_output_limit
+        return "" if attempt.record.cut_off or 0 < limit < len(text) else text
 
     def _short(self, misfits: Collection[str]) -> list[str]:
         """Return the files whose edits did not fit, and that are short enough to be sent whole."""
@@ -140,7 +169,7 @@ class Conversation:
     def build_failed(
         self,
         attempt: AttemptLog,
-        blocks: str,
+        answer: Answer,
         build: BuildResult,
         changed: Collection[str],
         originals: Mapping[str, bytes],
@@ -149,9 +178,12 @@ class Conversation:
         texts = {path: content.decode("utf-8", "replace") for path, content in originals.items()}
         self._texts = texts | self._texts
         failed = self._read_failed_build(attempt, changed)._replace(originals=texts if self._task.diffs else {})
-        same = self._compare(attempt, blocks, comparable(build, failed.output))
+        same, text = (
+            self._compare(attempt, answer.blocks, comparable(build, failed.output)),
+            self._kept(attempt, answer),
+        )
         self._outcomes.append(
-            Outcome(tell_attempt(attempt.record), *same, failed, unseen=self._named_by(failed, changed))
+            Outcome(tell_attempt(attempt.record), *same, failed, (), text, self._named_by(failed, changed))
         )
 
     def _viewer(self) -> FileViewer:

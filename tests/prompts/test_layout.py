@@ -11,7 +11,6 @@ from code_commit.parse import parse_response
 from code_commit.prompts.history import AttemptSummary
 from code_commit.prompts.layout import (
     FailedBuild,
-    Rejection,
     SystemPrompts,
     Task,
     lay_out,
@@ -107,38 +106,6 @@ def test_the_examples_lie_in_a_folder_of_the_project():
         ("--- a.c ---\n", "a.py"),
     ):
         assert f"^^^{path}\n" in lay_out(make_task(Settings(), prompts, "q", Codebase([codebase]))).system
-
-
-SHORT = PROMPTS._replace(
-    short_instructions="BE SHORT\n[user]\nhow?\n[assistant]\nso\n[user]\n{codebase}\n[user]\n{query}{state}\n\nNOW\n"
-)
-
-
-def test_the_short_layout_is_an_exchange_of_messages():
-    settings = Settings(prompt_layout="short", answer_format="auto", allow=["*.c"], build_timeout=9)
-    task = make_task(settings, SHORT, "do {state} and {codebase}\n", Codebase(["--- long.c ---\n" + "{query}\n" * 300]))
-    first = lay_out(task)
-    held = "--- long.c ---\n" + "{query}\n" * 299 + "{query}"
-    limits = "Only paths that match one of these patterns (.gitignore syntax) may change: *.c\n"
-    assert first.system == f"BE SHORT\n{limits}\n"
-    assert list(first.dialogue) == [("user", "how?\n"), ("assistant", "so\n"), ("user", f"{held}\n")]
-    assert first.rest == "do {state} and {codebase}\n\nNOW\n"
-    assert first.stable == f"[user]\nhow?\n[assistant]\nso\n[user]\n{held}\n[user]\n"
-    seen, rejection = [FileReplacement("e", "seen\n")], Rejection("Your last answer was rejected: no path\n\n")
-    later = lay_out(task, HISTORY, FailedBuild("error: {query}\n", CHANGES[:2]), seen, rejection)
-    assert later[:2] == first[:2]
-    assert later.rest == (
-        "do {state} and {codebase}\n\n"
-        "These files of the project were not shown so far:\n\n--- e ---\nseen\n\n"
-        "These files were changed since, and are now:\n\n"
-        "--- FILE REMOVED a.txt ---\n--- FILE REPLACEMENT b.txt ---\nnew b\n\n"
-        "build.sh fails:\n\nerror: {query}\n\nFind the cause and repair it.\n\n"
-        "Your last answer was rejected: no path\n\nNOW\n"
-    )
-    assert (set(later.shows.files), later.parts["build output"]) == (
-        {"e", "b.txt"},
-        "error: {query}\n",
-    )
 
 
 HELD = f"--- a.py ---\n{OLD}\n--- b.py ---\nb\n\n"

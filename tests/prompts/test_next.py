@@ -6,7 +6,7 @@ from code_commit.changes import RejectedResponseError, Violation
 from code_commit.codebase.text import Codebase
 from code_commit.project import find_project
 from code_commit.prompts.layout import load_system_prompts, make_task
-from code_commit.prompts.next import Conversation, Room, read_build_output
+from code_commit.prompts.next import Answer, Conversation, Room, read_build_output
 from code_commit.redaction import Redactor
 from code_commit.runs.log import open_run_log
 from code_commit.runs.progress import Progress
@@ -26,7 +26,7 @@ def test_short_files_whose_edits_did_not_fit_are_to_be_sent_whole(project_folder
     with open_run_log(project, "run", settings, Progress(Redactor([]))) as log:
         attempt = log.attempt(1)
         attempt.rejected(rejection)
-        conversation.was_rejected(attempt, "", "", rejection)
+        conversation.was_rejected(attempt, Answer("", ""), rejection)
     assert conversation._outcomes[0].send_whole == paths
 
 

@@ -1,0 +1,78 @@
+"""The short layout: an exchange of messages without labels, for small models.
+
+Each answer stands in it as the LLM's own message, and what came of it as the next one of the user.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from code_commit.codebase.text import header, read_sections
+
+BUILD, _IGNORED = "build.sh", ".gitignore"  # of the codebase; the first stands apart, neither may be changed
+_ROLE = re.compile(r"^\[(user|assistant)\]\n", re.MULTILINE)  # before each message
+_FAILED = "The script fails:\n\n{}\n\nFind the cause in the project's files and repair it."
+_REJECTED = "This answer cannot be used:\n\n{}\n\nSend it again without these faults."
+_ADDED = "These files of the project were not shown so far:\n\n{}"
+_CHANGED = "These files were changed since, and are now:\n\n{}"
+_LEFT_OUT = "(This answer was too long to be shown again.)"
+_UNKNOWN = "(It is not among the files.)"
+
+
+class Turn(NamedTuple):
+    """An answer, "" if it is too long to be repeated, and what came of it: the output of the build that it failed, or
+    the reasons why it was rejected. `files` are those that were shown after it for the first time.
+    """
+
+    response: str
+    output: str | None = None
+    reasons: Sequence[str] = ()
+    files: str = ""
+
+
+class Dialogue(NamedTuple):
+    """A prompt as messages: the system's, those before the last one, each with its role, and the last one."""
+
+    system: str
+    earlier: list[tuple[str, str]]
+    last: str
+
+
+def lay_out_dialogue(
+    instructions: str, codebase: str, query: str, turns: Sequence[Turn] = (), changed: str = ""
+) -> Dialogue:
+    """Return the messages of a prompt. `changed` are files whose text now is in no answer."""
+    system, *messages = _ROLE.split(instructions)
+    build, files = _apart(codebase)
+    values = {"build": build, "codebase": files, "query": query}
+    *roles, _ = messages[::2]
+    *texts, ask = messages[1::2]
+    earlier = [(role, _put_in(text, values)) for role, text in zip(roles, texts, strict=True)]
+    last = _put_in(ask, values)
+    for turn in turns:
+        earlier += [("user", last), ("assistant", f"{turn.response.strip() or _LEFT_OUT}\n")]
+        told = [(_ADDED, turn.files), (_CHANGED, changed if turn is turns[-1] else ""), _result(turn)]
+        said = [sentence.format(text.strip()) for sentence, text in told if text]
+        last = _put_in(ask, values | {"query": "\n\n".join(said)})
+    return Dialogue(system, earlier, last)
+
+
+def _apart(codebase: str) -> tuple[str, str]:
+    """Return the text of build.sh, and the codebase without the files that no answer may change."""
+    build = _UNKNOWN
+    for path, content in read_sections(codebase):
+        if path in (BUILD, _IGNORED):
+            codebase = codebase.replace(header(path) + content, "", 1)
+        if path == BUILD:
+            build = content
+    return build.strip("\n"), codebase.strip("\n")
+
+
+def _put_in(text: str, values: dict[str, str]) -> str:
+    return re.sub(r"\{(build|codebase|query)\}", lambda name: values[name[1]].strip("\n"), text)
+
+
+def _result(turn: Turn) -> tuple[str, str]:
+    if turn.output is not None:
+        return _FAILED, turn.output.strip() or "(It prints nothing.)"
+    return _REJECTED, "\n".join(f"- {reason}" for reason in turn.reasons)
