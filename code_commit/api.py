@@ -41,6 +41,7 @@ from code_commit.settings import (
     read_environment,
     validate_settings,
 )
+from code_commit.terminal import shown
 
 if TYPE_CHECKING:
     from code_commit.commands.stats import Comparison
@@ -107,9 +108,14 @@ def run(
 def check(directory: Folder = ".", *, query: str | None = None, **settings: Any) -> list[str]:
     """Return every problem that keeps `run` with the same arguments from beginning.
 
-    Nothing is sent or written. Raises NotSetUpError if the folder cannot be used.
+    Nothing is sent or written.
     """
-    report = inspect_run(find_project(Path(directory)), {"quiet": True, **settings}, _inputs_of(query))
+    inputs = _inputs_of(query)
+    try:
+        project = find_project(Path(directory))
+    except NotSetUpError as error:
+        return [str(error)]
+    report = inspect_run(project, {"quiet": True, **settings}, inputs)
     if report.plan:
         check_codebase(report, report.plan)
     return [_in_arguments(report.redactor.redact_text(problem)) for problem in report.problems]
@@ -117,6 +123,8 @@ def check(directory: Folder = ".", *, query: str | None = None, **settings: Any)
 
 def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings of config.toml in a run's types. Raises NotSetUpError for mistakes and unknown models."""
+    if not isinstance(settings, Mapping):
+        raise TypeError(f"settings must be a mapping, not {settings!r}")
     values = validate_settings(settings)
     for name in filter(settings.get, ("model", "select_model", "fallback_model")):
         provider_of(settings[name])
@@ -170,7 +178,9 @@ def find_addresses(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def list_runs(directory: Folder = ".") -> list[Path]:
-    """Return the log folders of all runs of a project, oldest first."""
+    """Return the log folders of all runs of a project, oldest first. Raises NotSetUpError without such a folder."""
+    if not Path(directory).is_dir():
+        raise NotSetUpError(f"there is no folder {shown(str(directory))}")
     return find_run_folders(_folder(directory))
 
 

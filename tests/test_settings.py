@@ -104,6 +104,10 @@ WRONG_FILES = {
         "[prices.m]\ninput = 1\noutput = 1\nmodel = 'chat:x'",
         "prices.m: there is no setting 'model' in this table: move it above the table",
     ),
+    "settings in the prices": (
+        "[prices]\nmodel = 'chat:x'\n",
+        "config.toml: model stands in the table [prices]: move it above the table",
+    ),
     "missing price": ("[prices.m]\ninput = 1", "prices.m: output is missing"),
     "negative price": ("prices.m = {input = 1, output = -1}", "prices.m: output must be 0 or more"),
     "price of what": ("prices.m = 1", "prices.m: input is missing"),

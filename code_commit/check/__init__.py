@@ -158,7 +158,7 @@ def _check_llms(
         selector = partial(choose_selector, settings, choice, known)
         report.ask("select model", selector, lambda found: str(found.choice))
     if not settings.model:
-        report.warn(f"no model named: {choice}, the first that has a key")
+        report.warn(f"no model is named: using {choice}, whose provider has the first key")
     if inputs.starts and not report.problems:
         llm, fallback = with_window(llm), fallback and with_window(fallback)
     return llm._replace(fallback=fallback)

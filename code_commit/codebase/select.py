@@ -111,7 +111,9 @@ def select_files(project: Project, rollup_exclude: Sequence[str], request: Codeb
     with repository_options(project.root, project.git) as options:
         paths, selection.warnings = list_files(project.root, request.pathspecs, options)
         if request.pathspecs and not paths:
-            raise NotSetUpError(f"{shown(' '.join(request.pathspecs))} matches no file, or only ignored ones")
+            raise NotSetUpError(
+                "\n".join(f"{shown(name)} matches no file, or only ignored ones" for name in request.pathspecs)
+            )
         missing = (name for name in request.pathspecs if not (re.search(r"[*?[:]", name) or project.has(name)))
         selection.warnings += [f"there is no {shown(name)} here: nothing of it is in the codebase" for name in missing]
         if request.include:

@@ -153,6 +153,8 @@ def _explain_owner(choice: ModelChoice, settings: Settings, owner: str, role: st
 
 
 def _check_url(url: str, allow_http: bool, option: str) -> str:  # noqa: FBT001 - it is the setting of this name
+    if "://" not in url:
+        raise NotSetUpError(f"{option} lacks https:// or http:// at its beginning")
     parts = _URL.fullmatch(url)
     if parts is None or int(parts["port"] or 443) not in range(1, 2**16) or not _is_host(parts["host"]):
         raise NotSetUpError(
@@ -324,5 +326,6 @@ def require_money(choice: ModelChoice, settings: Settings, prompt: Prompt) -> st
     if least.usd <= left + ROUNDING:
         return f"{most}: the run asks {choice.provider} to count the prompt before it sends the request"
     needed = math.ceil(least.usd * 10_000) / 10_000
-    told = f"--max-cost {left:g} is too little to ask {choice}: {most}; it takes {needed:.4f} at least"
+    enough = math.ceil(most.usd * 10_000) / 10_000
+    told = f"--max-cost {left:g} is too little to ask {choice}: {most}; ${enough:.4f} is enough"
     raise TooLittleMoneyError(told, needed)

@@ -54,7 +54,8 @@ def find_run_folders(project: Project, name: str = "") -> list[Path]:
         return [found]
     folders = [folder for folder in folders if folder.name.startswith(name) or short_name(folder.name).startswith(name)]
     if not folders:
-        raise NotSetUpError(f"there is no run {shown(name)}: code-commit log lists them")
+        hint = "; for the latest run: latest" if name == "last" else ": code-commit log lists them"
+        raise NotSetUpError(f"there is no run {shown(name)}{hint}")
     exact = [folder for folder in folders if name in (folder.name, short_name(folder.name))]
     if not exact and len(folders) > 1:
         names = ", ".join(short_name(folder.name) for folder in folders[-3:])

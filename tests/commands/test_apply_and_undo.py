@@ -295,7 +295,7 @@ def test_undo_of_some_files_leaves_the_others_and_the_rest_can_be_undone_later(r
     done = run_code_commit(root, "undo", "--path", "none/")
     assert (done.returncode, "gone/x.txt, new/deep/file.sh, new/deep/other.txt, ok.txt" in done.stderr) == (2, True)
     done = run_code_commit(root, "undo", "--path", "old.txt", "--path", "*.sh", "--path", "gone/")
-    assert (done.returncode, "only what --path names" in done.stderr) == (0, True), done.stderr
+    assert (done.returncode, "Put back what --path names of" in done.stderr) == (0, True), done.stderr
     kept = {"ok.txt", "new", "new/deep", "new/deep/other.txt"}
     assert tree(root) == {name: after[name] for name in after if name in kept or name in before} | {
         "old.txt": before["old.txt"]
@@ -551,7 +551,7 @@ def test_an_edit_that_the_next_answer_overwrites_is_named_and_can_be_brought_bac
     after = tree(root)
 
     done = run_code_commit(root, "undo", run, "--attempt", "2")
-    assert (done.returncode, "only attempt 2 and later" in done.stderr) == (0, True), done.stderr
+    assert (done.returncode, "Put back attempt 2 and later of" in done.stderr) == (0, True), done.stderr
     assert [(root / name).read_text() for name in ("a.txt", "b.txt", "ok.txt")] == ["mine\n", "one\n", "not yet\n"]
     assert run_code_commit(root, "undo", latest(root)["run"]).returncode == 0
     assert tree(root) == after

@@ -287,6 +287,7 @@ HOSTILE = {
         "run takes no max_costs: it takes query, allow, protect, model, max_cost",
     ),
     "no budget": ("run", {"query": "x", "max_cost": 0}, "max_cost must be more than 0"),
+    "an empty query": ("run", {"query": ""}, "empty"),
     "a query that is no text": ("run", {"query": 3}, "query must be a text"),
     "no text": ("apply", {}, "text is missing"),
     "an unknown tool": ("init", {}, "there is no tool init"),

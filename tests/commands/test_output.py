@@ -83,6 +83,7 @@ RUNS: dict[str, tuple[Spoil, list[str], int, str]] = {
     "rollup in a folder that git refuses": (give_away, ["rollup"], 2, "dubious ownership"),
     "rollup with a bad config.toml": (write("agent-config/config.toml", "x = 1\n"), ["rollup"], 2, "no setting 'x'"),
     "check in a folder that git refuses": (give_away, ["check"], 2, "dubious ownership"),
+    "log of a last run": (NOTHING, ["log", "last"], 2, "there is no run last; for the latest run: latest"),
     "log of no run": (NOTHING, ["log", "2020"], 2, "there is no run 2020"),
     "log in a folder that git refuses": (give_away, ["log"], 2, "dubious ownership"),
 }  # fmt: skip

@@ -47,10 +47,10 @@ GOOD = [
 ]
 BAD = [
     ("chat", "", "needs --base-url"),
-    ("openai", "api.openai.com/v1", "must be an address"),
+    ("openai", "api.openai.com/v1", "lacks https:"),
     ("openai", "ftp://api.openai.com", "must be an address"),
     ("openai", "file:///etc/passwd", "must be an address"),
-    ("openai", "//host/v1", "must be an address"),
+    ("openai", "//host/v1", "lacks https:"),
     ("openai", "https:///v1", "must be an address"),
     ("openai", "https://:443/v1", "must be an address"),
     ("openai", "https://h:0/v1", "must be an address"),

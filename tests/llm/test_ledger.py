@@ -90,7 +90,7 @@ def test_too_little_money_says_how_much_would_do():
     with pytest.raises(TooLittleMoneyError) as caught:
         require_money(chat, settings, PROMPT)
     assert caught.value.needed_usd == pytest.approx(3.28)
-    assert "it takes 3.2800 at least" in str(caught.value)
+    assert "; $3.2800 is enough" in str(caught.value)
     assert require_money(chat, settings._replace(max_cost=3.28), PROMPT) == ""
 
 
