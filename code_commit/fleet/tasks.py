@@ -32,7 +32,10 @@ SUBMODULES = ".gitmodules"
 NO_SUBMODULES = (
     f'the commit has submodules, which a fleet does not fetch; run without: "overlay": {{"{SUBMODULES}": null}}'
 )
-LIMITS = ("max_cost", "prices", "llm_timeout", "build_timeout", "keep_runs", "keep_days")
+LIMITS = (
+    *("max_cost", "prices", "requests_per_minute", "tokens_per_minute"),
+    *("llm_timeout", "build_timeout", "keep_runs", "keep_days"),
+)
 """Settings that may change without making it another task: it continues."""
 _NOT_FELT = (*LIMITS, "sandbox", "sandbox_network", "sandbox_caches", "infrastructure_exit_codes", "quiet", "verbose")
 """Settings that change neither the prompt nor the answer."""
