@@ -94,16 +94,17 @@ class FleetTask(BaseModel):
     @field_validator("settings")
     @classmethod
     def _are_known(cls, settings: dict[str, Any], others: ValidationInfo) -> dict[str, Any]:
+        values, problems = dict[str, Any](), list[str]()
         try:
             values = check_settings(settings)
         except NotSetUpError as error:
-            raise ValueError(str(error).replace("\n", "; ")) from error
+            problems += str(error).split("\n")
         if settings.get("approve"):
-            raise ValueError("approve asks on a terminal, which a task has not")
+            problems.append("approve asks on a terminal, which a task has not")
         if others.data.get("rollup") and settings.get("rollup", "file") != "file":
-            raise ValueError(
-                "rollup = fresh takes all files, not only the task's pathspecs: use rollup_exclude instead"
-            )
+            problems.append("rollup = fresh takes all files, not only the task's pathspecs: use rollup_exclude instead")
+        if problems:
+            raise ValueError("; ".join(problems))
         return settings | {name: value for name, value in values.items() if isinstance(value, float)}
 
     @field_validator("overlay", "verify")
@@ -207,7 +208,9 @@ def make_matrix(tasks: Sequence[FleetTask], settings: Sequence[str], trials: int
     A single combination is in no name, and without trials no label. Raises NotSetUpError.
     """
     axes: dict[str, dict[str, Any]] = {}
-    for name, _, text in (setting.partition("=") for setting in settings):
+    for name, sign, text in (setting.partition("=") for setting in settings):
+        if not sign:
+            raise NotSetUpError(f"--setting {shown(name)}: write NAME=VALUE, as in --setting max_repairs=1")
         try:
             axes.setdefault(name, {})[text if name == "model" else f"{name}={text}"] = SETTINGS[name].parse(text)
         except (KeyError, ValueError) as error:

@@ -94,15 +94,21 @@ def test_a_key_that_is_missing_here_is_told_once_before_anything_is_cloned(forke
     done = forked_fleet.run(fleet_words(tasks), tmp_path, os.environ)
     assert (done.returncode, (tmp_path / "out" / "results.jsonl").read_text()) == (2, "")
     way = "set {}, or CODE_COMMIT_KEYS to a folder with {}-key.txt"
+    checked = forked_fleet.run([*fleet_words(tasks), "--check"], tmp_path, os.environ)
+    assert (checked.returncode, checked.stdout, checked.stderr) == (2, "", done.stderr)
     assert done.stderr.split("\n") == [
         f"code-commit: no key for openai (2 tasks): {way.format('OPENAI_API_KEY', 'openai')}",
         f"  no key for anthropic (1 task): {way.format('ANTHROPIC_API_KEY', 'anthropic')}",
         f"  no key for any provider (1 task): {way.format(' or '.join(KEY_VARIABLES.values()), 'PROVIDER')}",
         "",
     ]
-    (tmp_path / "keys").mkdir()
-    (tmp_path / "keys" / "openai-key.txt").write_text("sk-test-0123456789")
     monkeypatch.setenv("CODE_COMMIT_KEYS", str(tmp_path / "keys"))
+    with pytest.raises(NotSetUpError, match=r"CODE_COMMIT_KEYS names .*/keys, which is no folder"):
+        _require_keys(read_tasks(tasks))
+    (tmp_path / "keys").mkdir()
+    with pytest.raises(NotSetUpError, match=r"OPENAI_API_KEY, or write it into .*/keys/openai-key.txt"):
+        _require_keys(read_tasks(tasks))
+    (tmp_path / "keys" / "openai-key.txt").write_text("sk-test-0123456789")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test-0123456789")
     _require_keys(read_tasks(tasks))
 
@@ -334,7 +340,7 @@ def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, ca
     for name in ("code_commit.fleet.cluster", "code_commit.fleet.dispatcher"):
         monkeypatch.delitem(sys.modules, name, raising=False)
         monkeypatch.delattr(name, raising=False)
-    tasks = str(make_list(tmp_path / "tasks.jsonl", task("a", make_repository(tmp_path / "repository"))))
+    tasks = str(make_list(tmp_path / "tasks.jsonl", task("a", make_repository(tmp_path / "repository"), "replay:x")))
 
     def told(*words):
         options = vars(make_parser(["fleet", *words]).parse_args(["fleet", *words]))
