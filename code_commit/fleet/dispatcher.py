@@ -22,7 +22,7 @@ from code_commit.errors import ClusterError, CodeCommitError
 from code_commit.files import ENDING_SIGNALS
 from code_commit.fleet import FleetOptions
 from code_commit.fleet.builds import Source
-from code_commit.fleet.cluster import SCHEDULER_LOST, SchedulerLostError, ask_worker, connect
+from code_commit.fleet.cluster import SCHEDULER_LOST, SchedulerLostError, ask_worker, connect, own_folder
 from code_commit.fleet.dask_worker import (
     collect_logs,
     drop_copies,
@@ -31,6 +31,7 @@ from code_commit.fleet.dask_worker import (
     end_tasks,
     kept_logs,
     on_worker,
+    rescue_logs,
 )
 from code_commit.fleet.limits import Budget, RateLimiter
 from code_commit.fleet.processes import GRACE, TICK
@@ -117,6 +118,8 @@ class Dispatcher:
         """By worker: what failed there for its own reasons."""
 
     def __enter__(self) -> Self:
+        if self._options.scheduler is None:
+            rescue_logs(own_folder() / "dask-scratch-space", self._fleet)
         self._connect()
         return self
 

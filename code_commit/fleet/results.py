@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.files import identity_of, open_regular, replacing, sync_names, write_all
+from code_commit.runs.record import RunRecord
 from code_commit.runs.words import count, dollars, status_in_words
 
 T = TypeVar("T")
@@ -181,6 +182,11 @@ class FleetTotals:
     def known_usd(self) -> float | None:
         """The sum of the known costs, None where there is none."""
         return self.cost_usd or (None if self.unknown_costs else 0.0)
+
+
+def first_run(record: RunRecord) -> str:
+    """Return the name by which a run's cost is counted: that of its choice of files, whose cost it includes."""
+    return record.choice.run if record.choice else record.run
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from code_commit.fleet.results import (
     TaskOutcome,
     add_result,
     append_line,
+    first_run,
     free_room,
     land,
     packed,
@@ -36,7 +37,6 @@ from code_commit.fleet.results import (
 )
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import first_run
 from code_commit.runs.record import RunRecord, load_run_record
 
 _DIGITS = 16

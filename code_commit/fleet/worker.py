@@ -29,8 +29,9 @@ from code_commit.fleet.processes import (
     WorkerError,
     tells_of_no_room,
 )
-from code_commit.fleet.results import Result, TaskOutcome, packed, unpack
+from code_commit.fleet.results import Result, TaskOutcome, first_run, packed, unpack
 from code_commit.fleet.tasks import BUILD_ALONE, LIMITS, FleetTask
+from code_commit.fleet.unfinished import log_path
 from code_commit.git import Repository, UnansweredError
 from code_commit.llm.call import TOO_MANY_REQUESTS
 from code_commit.llm.ledger import ROUNDING
@@ -41,8 +42,12 @@ from code_commit.settings import KEYS_VARIABLE
 from code_commit.terminal import TAIL_BYTES, last_lines, shown
 from code_commit.trust import isolated
 
+TASK_PREFIX = "task-"
+"""The begin of the name of a task's folder."""
 _LONGEST_REASON = 200
 _BASE = "base-commit.txt"
+_TASK = "task.json"
+"""Beside the clone: the name of the task's log in OUT, and the base commit."""
 _INTERRUPTED: Any = {"status": "interrupted", "exit_code": 128 + signal.SIGTERM, "message": "the fleet was ended"}
 _UNVERIFIED = "green, but not verified: "
 _MACHINE_FAILED: Any = {"status": "machine_failed", "exit_code": MachineError.exit_code}
@@ -58,7 +63,7 @@ def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
     """
     begun = time.monotonic()
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=place, prefix="task-", ignore_cleanup_errors=True) as folder:
+    with TemporaryDirectory(dir=place, prefix=TASK_PREFIX, ignore_cleanup_errors=True) as folder:
         run = _Run(task, Path(os.path.realpath(folder), "clone"), supervision)
         try:
             with used_copy(copy_path(place, source.url)) as bare:
@@ -100,6 +105,8 @@ class _Run:
             return TaskOutcome(self._workshop.build_before(bare, self._commit))
         if self._task.solution:
             return TaskOutcome(self._workshop.validate(bare, self._commit, self._task.solution))
+        told = json.dumps([log_path(Path(), self._task).name, self._commit])
+        (self._root.parent / _TASK).write_text(told, encoding="utf-8")
         self._repository = self._workshop.clone(bare, self._commit, self._root, self._task.overlay)
         self._take_up(log)
         self._roll_up_and_run(max_cost)
@@ -281,8 +288,7 @@ class _Run:
             self._supervision.limited()
         self._limits_met = met
         steps = [(len(each.unsettled_usd), each.finish_reason, each.verdict, each.build) for each in record.attempts]
-        is_applying = any(each.changes and each.verdict is None for each in record.attempts[-1:])
-        if steps != self._logged and not is_applying:
+        if steps != self._logged and not _is_applying(record):
             log = self._packed_log(folder, content, record)
             if (folder / "run.json").read_bytes() == content:  # else it is packed again, with the next look
                 self._supervision.logged(log)
@@ -290,11 +296,36 @@ class _Run:
 
     def _packed_log(self, folder: Path, content: bytes, record: RunRecord) -> bytes:
         """Return the packed log of a run, with this content of run.json: what it tells of was written before it."""
-        choice = {"choice": folder.with_name(record.choice.run)} if record.choice else {}
-        return packed({"": folder} | choice, {"run.json": content, _BASE: self._commit.encode()}, self._packed)
+        return _packed_log(folder, content, record, self._commit, self._packed)
 
     def _log_folder(self) -> Path | None:
         return next(reversed(list_runs(self._root)), None)
+
+
+def _is_applying(record: RunRecord) -> bool:
+    """Tell whether an answer may be half applied."""
+    return any(each.changes and each.verdict is None for each in record.attempts[-1:])
+
+
+def _packed_log(
+    folder: Path, content: bytes, record: RunRecord, base: str, kept: dict[str, tuple[tuple[int, ...], bytes]]
+) -> bytes:
+    choice = {"choice": folder.with_name(record.choice.run)} if record.choice else {}
+    return packed({"": folder} | choice, {"run.json": content, _BASE: base.encode()}, kept)
+
+
+def left_log(folder: Path) -> tuple[str, bytes]:
+    """Return the name in OUT and the content of the log in the folder of a task whose worker was killed.
+
+    Raises OSError, and ValueError where there is none that can be continued.
+    """
+    name, base = json.loads((folder / _TASK).read_bytes())
+    for run in reversed(list_runs(folder / "clone")):
+        content = (run / "run.json").read_bytes()
+        if not _is_applying(record := load_run_record(content)):
+            return name, _packed_log(run, content, record, base, {})
+        break
+    raise ValueError(folder)
 
 
 def recorded_cost(record: RunRecord) -> float | None:
@@ -312,8 +343,3 @@ def recorded_cost(record: RunRecord) -> float | None:
     choice = record.choice
     is_unknown = choice is not None and choice.calls > 0 and choice.cost_usd is None and not choice.unsettled_usd
     return None if is_unknown or any(unknown) else record.spent_usd
-
-
-def first_run(record: RunRecord) -> str:
-    """Return the name by which a run's cost is counted: that of its choice of files, whose cost it includes."""
-    return record.choice.run if record.choice else record.run

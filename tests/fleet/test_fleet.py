@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from command import CODE_COMMIT, git, tree, wait_for
 from fleet_tools import (
+    PRICES,
     RIGHT,
     WRONG,
     fleet_words,
@@ -311,6 +312,24 @@ def test_the_workers_folder_is_nobody_elses(forked_fleet, tmp_path):
     done = forked_fleet.run(fleet_words(tasks), tmp_path, os.environ | {"TMPDIR": str(tmp_path)})
     assert done.returncode == 2
     assert f"{folder} must be a folder of yours with mode 700" in done.stderr
+
+
+def test_a_call_that_had_just_begun_counts_though_the_fleet_is_killed(tmp_path, server):
+    """Nobody has seen it in the log by then; it can have cost 50 cents, and the same again costs 5."""
+    repository = make_repository(tmp_path / "repository")
+    tasks = make_list(tmp_path / "tasks.jsonl", task("a", repository, settings=server.settings | PRICES))
+    own = os.environ | {"TMPDIR": str(tmp_path)}  # where no other fleet removes what this one leaves
+    words = [*CODE_COMMIT, *fleet_words(tasks, "--quiet", "--at-once", "1")]
+    server.go.clear()
+    with subprocess.Popen(words, cwd=tmp_path, env=own) as fleet:
+        wait_for(lambda: server.calls, pause=0.001)
+        fleet.kill()
+    wait_for(lambda: not processes_with(f"{tmp_path}/code-commit-fleet"), pause=0.2)
+    server.go.set()
+    assert subprocess.run(words, cwd=tmp_path, env=own, check=False).returncode == 0
+    assert len(server.calls) == 2
+    assert results(tmp_path)["a"]["paid_usd"] == pytest.approx(0.55)
+    assert not list(tmp_path.glob("code-commit-fleet-*/*/*-*")), "nothing of either is left"
 
 
 def test_a_second_interrupt_leaves_at_once_and_still_nothing_runs_on(tmp_path):
