@@ -30,8 +30,8 @@ class Baseline:
     message: str = ""
 
 
-class Unpaid:
-    """Takes the results of builds, in place of a `ResultStore`: they ask no LLM, have no log and cost nothing."""
+class UnpaidStore:
+    """Stands in for a `ResultStore` of builds, which ask no LLM, have no log and cost nothing."""
 
     def log_of(self, _: FleetTask) -> tuple[bytes, float]:
         return b"", 0.0
@@ -52,7 +52,7 @@ class Unpaid:
         pass
 
 
-class Baselines(Unpaid):
+class Baselines(UnpaidStore):
     """The baselines of tasks, one for all those that share repository, commit, build and overlay."""
 
     def __init__(self, out: Path, tasks: Sequence[FleetTask]) -> None:
@@ -84,7 +84,7 @@ class Baselines(Unpaid):
         told = [f"{first} in {number} of {len(self.builds)}", *(f"{state} in {number}" for state, number in others)]
         return f"baseline: build.sh {', '.join(told)}, before any change" if number else ""
 
-    def land(self, task: FleetTask, outcome: TaskOutcome) -> bool:
+    def take(self, task: FleetTask, outcome: TaskOutcome) -> bool:
         if state := _STATES.get(outcome.result.status):
             found = Baseline(self._keys[task.id], state, outcome.result.message)
             self._known[found.key] = found

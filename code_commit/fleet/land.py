@@ -47,7 +47,7 @@ $diffstat
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """How far a result got: it is that of the `commit` and the `patch`, as results.jsonl names them."""
+    """The state of a result, which `commit` and `patch` identify as in results.jsonl."""
 
     id: str
     commit: str
@@ -63,11 +63,11 @@ class Landing:
 
 
 class LandError(Exception):
-    """A result could not land; nothing of it did."""
+    """A result could not land: it has no branch."""
 
 
 def load_landings(out: Path, results: Mapping[str, Result]) -> dict[str, Landing]:
-    """Return how far each of these results got, by its id; a result of before that has another commit is another."""
+    """Return the last landing of each of these results, by id; those of another commit or patch do not count."""
     landings: list[Landing] = []
     with suppress(OSError):
         landings = read_lines(out / LANDED, Landing)
@@ -250,7 +250,7 @@ class _Mail(NamedTuple):
 
 
 def _read_mail(content: bytes) -> _Mail:
-    """Return the parts of a patch's mail; the LLM's words are set in, as the mail has them."""
+    """Return the parts of a patch's mail; the LLM's words are indented, as in the mail."""
     mail = email.message_from_bytes(content, policy=email.policy.default)
     body = content.partition(b"\n\n")[2].partition(b"\n---\n")[0].decode("utf-8", "replace")
     verdict, _, words = body.partition("\n")
@@ -258,7 +258,7 @@ def _read_mail(content: bytes) -> _Mail:
 
 
 def _pull_request(folder: Path, result: Result, template: str, stat: str, told: str) -> str:
-    """Return the title and the text of a pull request; the LLM's words are set in: no host reads markup in them."""
+    """Return the title and the text of a pull request; the LLM's words are indented: they are no markup there."""
     message = _read_mail(read_regular_file(folder / "changes.patch"))
     where = f"`build.sh` passed on {result.commit[:12]}{f'; {told}' if told else ''}."
     solved = " So did a build with tests that the LLM did not see." if result.verified else ""
@@ -271,7 +271,7 @@ def _pull_request(folder: Path, result: Result, template: str, stat: str, told: 
 
 
 def find_moved(results: Mapping[str, Result], landings: Mapping[str, Landing]) -> set[str]:
-    """Return the ids of results whose base is another commit now, or that conflict with it; not what landed on it."""
+    """Return the ids of results whose base has moved or that conflict with it, and that did not land on it."""
     found = {name for name, each in landings.items() if each.state in (CONFLICTS, ON_A_NEWER_BASE)}
     asked = {each.id: (each.path or each.repository, each.base) for each in results.values() if each.commit}
     asked = {name: base for name, base in asked.items() if name not in landings}

@@ -1,6 +1,6 @@
-"""One task, as a worker of the cluster does it: a clone of its own, and the real commands as processes of their own.
+"""A task on a worker: a clone of its own, in which the commands run as processes.
 
-Below the worker's folder each repository has one bare copy, whose objects its clones share.
+The worker's folder has one bare copy of each repository, whose objects the clones share.
 """
 
 import json
@@ -56,9 +56,9 @@ _MACHINE_FAILED: Any = {"status": "machine_failed", "exit_code": MachineError.ex
 def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
     task: FleetTask, source: Source, place: Path, max_cost: float | None, supervision: TaskSupervision, log: bytes = b""
 ) -> TaskOutcome:
-    """Do the task in a clone below `place`, which is removed then, until its run has cost so many US dollars at most.
+    """Do the task in a clone below `place`, and remove the clone. The run may cost `max_cost` US dollars.
 
-    `log` is that of a run to continue. A task that is not wanted any more returns as it is then. Raises WorkerError
+    `log` is the packed log of a run to continue. A task that is not wanted any more ends at once. Raises WorkerError
     and OSError.
     """
     begun = time.monotonic()
@@ -82,7 +82,7 @@ def machine_failed(task: FleetTask, message: str) -> Result:
 
 
 class _Run:
-    """The run of a task in its clone: what its log tells while it goes on, and what comes of it."""
+    """The run of a task in its clone. It reports the log as it grows, and returns the outcome."""
 
     def __init__(self, task: FleetTask, root: Path, supervision: TaskSupervision) -> None:
         self._task, self._root, self._supervision = task, root, supervision
@@ -113,10 +113,10 @@ class _Run:
         return self.outcome()
 
     def _take_up(self, log: bytes) -> None:
-        """Put the log of an earlier start back; the limits of time and money are those that the task has now.
+        """Put the log of an earlier start into the clone, with the limits of time and money that the task has now.
 
-        The last build of a finished run is repeated, since no log has its other files. If the base has moved, only that
-        is done: the LLM saw the earlier files.
+        The last build of a finished run is repeated, since the log lacks the files that it made. If the base has moved,
+        nothing else is done: the LLM saw the earlier files.
         """
         if not log:
             return
@@ -141,7 +141,7 @@ class _Run:
                 shutil.rmtree(folder.parent)
 
     def _is_as_before(self, folder: Path) -> bool:
-        """Tell whether the clone has each file that a run changed as the run found it: its base may have moved on."""
+        """Return whether each file that a run changed is in the clone as the run found it."""
         try:
             edits, lost = read_changes(folder, self._root)
             files = {edit.path: self._root / edit.path for edit in edits}
@@ -151,9 +151,9 @@ class _Run:
         return not lost and all(found[edit.path] == edit.old for edit in edits)
 
     def _roll_up_and_run(self, max_cost: float | None) -> None:
-        """Write codeRollup.txt and run the main job, or continue it. Raises NotSetUpError.
+        """Write codeRollup.txt and run the main job, or continue it. Raises NotSetUpError and WorkerError.
 
-        The limit holds for both: a run that begins anew has what the earlier one left.
+        The limit includes the cost of an earlier run: a new run gets the rest.
         """
         limits = () if max_cost is None else (max_cost, max(max_cost - self._spent, ROUNDING))
         again, anew = [["--max-cost", repr(limit)] for limit in limits] or ([], [])
@@ -167,7 +167,7 @@ class _Run:
             raise kind(printed["message"])
 
     def _printed(self, name: str) -> Any:
-        """Return what a command printed, None where it printed nothing."""
+        """Return the JSON that a command printed, None without any."""
         with suppress(OSError, ValueError):
             return json.loads((self._root.parent / name).read_bytes())
 
@@ -176,7 +176,7 @@ class _Run:
         return load_run_record(json.dumps(printed)) if printed else None
 
     def outcome(self) -> TaskOutcome:
-        """Return what came of the run: by its log folder where it began, else by what it printed."""
+        """Return the outcome of the run, from its log folder, or from its output if it has none."""
         self._processes.set_timeout(None)
         folder = self._log_folder()
         if folder is None:
@@ -212,7 +212,7 @@ class _Run:
         return TaskOutcome(result, content, redact(patches.changes), log, redact(patches.build))
 
     def _verify(self, tree: str, log: Path) -> dict[str, Any]:
-        """Build a green result once more, with the files over it that the run did not see; return what that changes."""
+        """Build a green result again with the files that the run did not see; return the members that this changes."""
         self._processes.set_timeout(self._task.timeout)
         try:
             commit = self._processes.git(
@@ -228,7 +228,7 @@ class _Run:
         return {"verified": not why, **(failed if why else {})}
 
     def _facts_of(self, record: RunRecord | None) -> dict[str, Any]:
-        """Return the members of the result that tell of the run, and how the task ended."""
+        """Return the members of the result that the record determines."""
         end = self._end_of(record)
         if record is None:
             return end
@@ -248,7 +248,7 @@ class _Run:
         }
 
     def _end_of(self, record: RunRecord | None) -> dict[str, Any]:
-        """Return how the task ended: by its time, by the fleet, by the machine, or as its run did."""
+        """Return status, exit code and message: by timeout, by the fleet, by the machine, or of the run."""
         if self._processes.is_late and not (record and record.status == "success"):
             message = f"timed out after {duration(self._task.timeout or 0)}"
             return {"status": "timed_out", "exit_code": 128 + signal.SIGTERM, "message": message}
@@ -272,7 +272,7 @@ class _Run:
         return ""
 
     def _look(self) -> None:
-        """Pass on what the log says that is new."""
+        """Report what is new in the log."""
         with suppress(OSError, ValueError):
             folder = self._log_folder()
             if folder and (written := (folder / "run.json").stat().st_mtime_ns) != self._record_seen:
@@ -280,7 +280,7 @@ class _Run:
                 self._record_seen = written
 
     def _pass_on(self, folder: Path, content: bytes) -> None:
-        """Pass on what this content of run.json says; the log only where no answer is half applied in it."""
+        """Report this content of run.json; the log only while no answer is half applied."""
         record = load_run_record(content)
         retries = [retry for attempt in record.attempts for retry in attempt.retries]
         met = sum(retry.status in TOO_MANY_REQUESTS for retry in retries)
@@ -295,7 +295,7 @@ class _Run:
                 self._logged = steps
 
     def _packed_log(self, folder: Path, content: bytes, record: RunRecord) -> bytes:
-        """Return the packed log of a run, with this content of run.json: what it tells of was written before it."""
+        """Return the packed log of a run with this content of run.json, which was written after the other files."""
         return _packed_log(folder, content, record, self._commit, self._packed)
 
     def _log_folder(self) -> Path | None:
@@ -329,9 +329,9 @@ def left_log(folder: Path) -> tuple[str, bytes]:
 
 
 def recorded_cost(record: RunRecord) -> float | None:
-    """Return what a run can have cost in US dollars, None where a price is not known.
+    """Return the cost of a run in US dollars, None if a price is unknown.
 
-    A call whose end is not known counts with the most that it can have cost.
+    A call that did not end counts with its highest possible cost.
     """
     may_be_paid = record.error.may_be_paid if record.error else record.finished is None
     unknown = (

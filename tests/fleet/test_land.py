@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from command import git, tree
-from fleet_out import RECORD, land
+from fleet_out import RECORD, store
 from fleet_tools import make_list, make_repository, task
 
 from code_commit.errors import NotSetUpError
@@ -70,7 +70,7 @@ class Fleet:
         facts = {"commit": base, "base": "HEAD", "patch": digest_of(mails[0]), "query": "Make ok.txt say ok."}
         result = Result(name or root.name, "d", "success", 0, **place | facts | more)
         with results_folder(self.out):
-            land(self.out, result, RECORD, mails[0], b"", mails[1])
+            store(self.out, result, RECORD, mails[0], b"", mails[1])
         return result
 
     def land(self, **options) -> dict[str, SimpleNamespace]:
@@ -280,7 +280,7 @@ def test_what_is_named_lands_and_the_page_names_how(fleet):
     )
     group = first.patch[:12]
     with results_folder(fleet.out):
-        land(fleet.out, Result("red", "d", "build_failed", 1, patch="66"), b"", b"", b"")
+        store(fleet.out, Result("red", "d", "build_failed", 1, patch="66"), b"", b"", b"")
     write_pages(fleet.out, (), load_results(fleet.out))
     page = (fleet.out / "index.html").read_text()
     assert page.count(f"code-commit fleet --land {fleet.out} --group {group}") == 1
