@@ -404,13 +404,13 @@ def packed(
                 if version != known:
                     kept[member] = version, (part := _packed_file(member, path.read_bytes()))
                 parts.append(part)
-    return b"".join([*parts, gzip.compress(bytes(2 * tarfile.BLOCKSIZE), 1)])
+    return b"".join([*parts, gzip.compress(bytes(2 * tarfile.BLOCKSIZE), 1, mtime=0)])
 
 
 def _packed_file(name: str, content: bytes) -> bytes:
     member = tarfile.TarInfo(name)
     member.size = len(content)
-    return gzip.compress(b"".join([member.tobuf(), content, bytes(-len(content) % tarfile.BLOCKSIZE)]), 1)
+    return gzip.compress(b"".join([member.tobuf(), content, bytes(-len(content) % tarfile.BLOCKSIZE)]), 1, mtime=0)
 
 
 def unpack(archive: bytes, folder: Path) -> None:

@@ -58,7 +58,7 @@ class NetworkLLM:
         """Return the answer, and retry failures that can pass. Raises LLMError, whose message never holds the key.
 
         Each request that may start an answer reserves its highest cost. If the money left pays only for a shorter
-        answer, the request asks for a shorter one.
+        answer, the request asks for a shorter one. Raises MachineError if the pace of requests cannot be kept.
         """
         settings, left = self._endpoint.settings, self._ledger.left
         if misfit := explain_misfit(self._choice, settings, prompt):

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
-from code_commit.errors import LLMError
+from code_commit.errors import MachineError
 from code_commit.llm.http import Endpoint, Timing
 
 _LONGEST_NAP = 1.0  # seconds
@@ -29,7 +29,7 @@ class Pace:
         self._folder, self._timing = folder, timing
 
     def wait(self, tokens: int, tell: Callable[[str], object]) -> None:
-        """Return when a request with a prompt of so many tokens may begin. Raises LLMError."""
+        """Return when a request with a prompt of so many tokens may begin. Raises MachineError."""
         gap = max(self._per_request, tokens * self._per_token)
         if gap:
             with self._locked(f"{self._name}.queue"):
@@ -40,7 +40,7 @@ class Pace:
     def add(self, tokens: int) -> None:
         """Count tokens that were not known before the request, if that can be written: the answer is there."""
         if self._per_token:
-            with suppress(LLMError), self._locked(self._name) as file:
+            with suppress(MachineError), self._locked(self._name) as file:
                 self._write(file, max(self._read(file), self._timing.wall_clock()) + tokens * self._per_token)
 
     def _take(self, gap: float) -> float:
@@ -78,6 +78,6 @@ class Pace:
             raise _no_pace(f"{self._folder}: {error.strerror}") from error
 
 
-def _no_pace(why: str) -> LLMError:
+def _no_pace(why: str) -> MachineError:
     advice = "name another folder with XDG_STATE_HOME, or omit these settings"
-    return LLMError(f"requests_per_minute and tokens_per_minute cannot be kept: {why}; {advice}")
+    return MachineError(f"requests_per_minute and tokens_per_minute cannot be kept: {why}; {advice}")

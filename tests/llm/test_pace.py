@@ -7,7 +7,7 @@ import pytest
 from asking import ROOT, WAYS, Clock, ask
 from fake_server import FakeServer
 
-from code_commit.errors import LLMError
+from code_commit.errors import MachineError
 from code_commit.llm.http import Endpoint, Timing
 from code_commit.llm.pace import Pace
 from code_commit.settings import Settings
@@ -94,7 +94,7 @@ def test_a_pace_that_cannot_be_kept_says_so_before_anything_is_sent(monkeypatch,
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with FakeServer() as server:
         with pytest.raises(
-            LLMError, match=r"cannot be kept: .*/code-commit: File exists; name another folder with XDG"
+            MachineError, match=r"cannot be kept: .*/code-commit: File exists; name another folder with XDG"
         ):
             ask(WAYS["chat"], server, requests_per_minute=1)
     assert not server.requests
