@@ -125,9 +125,19 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings of config.toml in a run's types. Raises NotSetUpError for mistakes and unknown models."""
     if not isinstance(settings, Mapping):
         raise TypeError(f"settings must be a mapping, not {settings!r}")
-    values = validate_settings(settings)
-    for name in filter(settings.get, ("model", "select_model", "fallback_model")):
-        provider_of(settings[name])
+    values, problems = dict[str, Any](), list[str]()
+    try:
+        values = validate_settings(settings)
+    except NotSetUpError as error:
+        problems.append(str(error))
+    for model in map(settings.get, ("model", "select_model", "fallback_model")):
+        try:
+            if model and isinstance(model, str):
+                provider_of(model)
+        except NotSetUpError as error:
+            problems.append(str(error))
+    if problems:
+        raise NotSetUpError("\n".join(problems))
     return values
 
 

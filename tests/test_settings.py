@@ -211,6 +211,8 @@ def test_the_example_config_shows_every_setting_with_its_default():
         "rollup_exclude",
         "sandbox_caches",
         "context_window",
+        "requests_per_minute",
+        "tokens_per_minute",
     }
     for name in fields - unset:
         default = getattr(defaults, name)

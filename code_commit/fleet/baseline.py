@@ -17,6 +17,7 @@ from code_commit.fleet.tasks import BUILD_ALONE, FleetTask
 
 GREEN, RED, CANNOT_RUN = "green", "red", "cannot run"
 BUILD_SETTINGS = ("sandbox", "sandbox_network", "sandbox_caches", "infrastructure_exit_codes", "build_timeout")
+_WORDS = {GREEN: "passes", RED: "fails", CANNOT_RUN: CANNOT_RUN, "": "did not end"}
 _STATES = {"success": GREEN, "build_failed": RED, "not_set_up": CANNOT_RUN}
 
 
@@ -29,8 +30,8 @@ class Baseline:
     message: str = ""
 
 
-class Unpaid:
-    """Takes the results of builds, in place of a `ResultStore`: they ask no LLM, have no log and cost nothing."""
+class UnpaidStore:
+    """Stands in for a `ResultStore` of builds, which ask no LLM, have no log and cost nothing."""
 
     def log_of(self, _: FleetTask) -> tuple[bytes, float]:
         return b"", 0.0
@@ -51,7 +52,7 @@ class Unpaid:
         pass
 
 
-class Baselines(Unpaid):
+class Baselines(UnpaidStore):
     """The baselines of tasks, one for all those that share repository, commit, build and overlay."""
 
     def __init__(self, out: Path, tasks: Sequence[FleetTask]) -> None:
@@ -77,12 +78,13 @@ class Baselines(Unpaid):
 
     @property
     def in_words(self) -> str:
-        """Return `before anything is asked: 3 builds green, 1 red`, "" where none ran."""
-        states = Counter(self.of(task).state or "unknown" for task in self.builds)
-        told = ", ".join(f"{number} {state}" for state, number in states.most_common())
-        return told and f"builds before anything is asked: {told}"
+        """Return `baseline: build.sh passes in 3 of 4, fails in 1, before any change`, "" where none ran."""
+        states = Counter(_WORDS[self.of(task).state] for task in self.builds)
+        (first, number), *others = states.most_common() or [("", 0)]
+        told = [f"{first} in {number} of {len(self.builds)}", *(f"{state} in {number}" for state, number in others)]
+        return f"baseline: build.sh {', '.join(told)}, before any change" if number else ""
 
-    def land(self, task: FleetTask, outcome: TaskOutcome) -> bool:
+    def take(self, task: FleetTask, outcome: TaskOutcome) -> bool:
         if state := _STATES.get(outcome.result.status):
             found = Baseline(self._keys[task.id], state, outcome.result.message)
             self._known[found.key] = found

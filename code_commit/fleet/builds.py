@@ -1,8 +1,8 @@
 """The clones of a task, and single builds in them: of the commit as it is, of a solution, of a green result.
 
-A clone shares the objects of the worker's bare copy of the repository. It has the files that the task brings along, and
-an agent-config with its query, its settings and links to keys. A copy goes when the fleet has no task of it left; where
-the disk gets full, the least used go first.
+A clone shares the objects of the worker's bare copy of the repository. It has the files that the task supplies, and an
+agent-config with its query, its settings and links to keys. A copy is removed when the fleet has no more tasks of it;
+when the disk gets full, the least recently used is removed first.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ PLAIN_GIT = (
     *("-c", "core.hooksPath=/dev/null", "-c", "commit.gpgSign=false"),
     *("-c", "user.name=fleet", "-c", "user.email=fleet@localhost"),
 )
-"""Words for git by which nobody's settings have a part in a commit."""
+"""Options of git that keep everybody's settings out of a commit."""
 _LINES_KEPT = 5
 _PROGRAM_MISSING = (126, 127)
 """The exit codes by which a shell says that a program cannot be run or found."""
@@ -65,7 +65,7 @@ def copy_path(place: Path, url: str) -> Path:
 
 @contextmanager
 def used_copy(bare: Path) -> Iterator[Path]:
-    """Keep others from removing a copy, there or not yet."""
+    """Keep others from removing a copy while the block lasts, also one that does not exist yet."""
     with _guard:
         _tasks[bare] += 1
     try:
@@ -93,7 +93,7 @@ def _is_full(place: Path) -> bool:
 
 
 def make_room(place: Path, is_full: Callable[[Path], bool] = _is_full) -> None:
-    """Remove copies that no task uses, the least used first, while the disk of a folder is full."""
+    """Remove unused copies, the least recently used first, while the disk of the folder is full."""
     with _guard:
         copies = sorted(_last_used, key=_last_used.__getitem__)
     for bare in copies:
@@ -102,7 +102,7 @@ def make_room(place: Path, is_full: Callable[[Path], bool] = _is_full) -> None:
 
 
 def find_commit(task: FleetTask, source: Source, bare: Path, processes: TaskProcesses) -> str:
-    """Return the task's commit in the worker's copy of the repository, made by the first task that needs it.
+    """Return the task's commit in the worker's copy of the repository; the first task that needs it makes the copy.
 
     Raises NotSetUpError.
     """
@@ -136,7 +136,7 @@ def _copy(task: FleetTask, source: Source, bare: Path, processes: TaskProcesses)
 
 
 class Built(NamedTuple):
-    """Why a build failed, with its last lines, "" where it passed; and the exit code of build.sh."""
+    """The reason why a build failed, with its last lines, "" if it passed; and the exit code of build.sh."""
 
     why: str
     exit_code: int | None
@@ -156,7 +156,7 @@ class Workshop:
     hidden: tuple[str | Path, ...] = ()
 
     def clone(self, source: Path, commit: str, root: Path, files: Files) -> Repository:
-        """Make a clone with these files put over it, and what a run needs in it. Raises NotSetUpError."""
+        """Make a clone with these files in it, ready for a run. Raises NotSetUpError."""
         git = self._check_out(source, commit, root)
         put_files(root, files)
         if self.task.build and not os.path.lexists(root / BUILD_SCRIPT):
@@ -205,9 +205,9 @@ class Workshop:
             (config / f"{number}-key.txt").symlink_to(Path(file).absolute())
 
     def build(self, source: Path, commit: str, files: Files) -> Built:
-        """Run build.sh once in a fresh clone with these files put over it, in the sandbox of the task.
+        """Run build.sh once in a fresh clone with these files in it, in the sandbox of the task.
 
-        Raises NotSetUpError where it cannot run.
+        Raises NotSetUpError if it cannot run.
         """
         root = Path(mkdtemp(dir=self.folder), "clone")
         self.clone(source, commit, root, files)
@@ -226,9 +226,9 @@ class Workshop:
         return Built(problems, told.get("build_exit_code"))
 
     def build_before(self, source: Path, commit: str) -> Result:
-        """Tell whether the build passes on the commit as it is. Raises NotSetUpError where it cannot run.
+        """Return the result of the build on the commit as it is. Raises NotSetUpError if it cannot run.
 
-        A program that is missing is a reason for that, unless files of the task's own may be what calls it.
+        A missing program is such a reason, unless a file of the task's own may be what calls it.
         """
         overlay = self.task.overlay
         built = self.build(source, commit, overlay)
@@ -241,7 +241,7 @@ class Workshop:
         return self.task.ended("success", 0, "")
 
     def validate(self, source: Path, commit: str, solution: Solution) -> Result:
-        """Tell by the build whether the tests tell the solution from what was before, and a run could find it."""
+        """Return whether the tests fail before the solution and pass after it, by builds."""
         own = {name: text for name, text in self.task.overlay.items() if name in (BUILD_SCRIPT, SUBMODULES)}
         trees = [("tests pass before it", commit, self.task.overlay | self.task.verify, False)]
         trees.append(("tests fail after it", solution.commit, own, True))
@@ -264,7 +264,7 @@ def link_keys(config: Path) -> None:
 
 
 def put_files(root: Path, files: Files) -> None:
-    """Write files into a tree where nothing else is at work, None for one to remove.
+    """Write files into a tree that nothing else changes; None removes a file.
 
     Raises NotSetUpError, and OSError where there is no room.
     """

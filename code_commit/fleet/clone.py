@@ -1,7 +1,7 @@
-"""The process of one task in its clone: it rolls up and runs, or continues the run whose log is there.
+"""The process of a task in its clone: it makes the rollup and runs, or continues the run whose log is there.
 
-`isolated` starts it there, with the pathspecs and the options of a run continued and of one begun anew as JSON. The
-output of each command is in a file beside the clone: rollup.json, run.json.
+Its argument is JSON: the pathspecs, the options to continue a run, those to begin one, and whether the base has moved.
+The output of each command goes to a file beside the clone: rollup.json, run.json.
 """
 
 import gc
@@ -20,7 +20,7 @@ from code_commit.project import AGENT_CONFIG
 
 
 def work() -> NoReturn:
-    """Do it all, and end the process with the exit code of the last command."""
+    """Do the task, and end the process with the exit code of the last command."""
     gc.set_threshold(100_000)  # imports make many objects and no garbage
     for name in ("httpx._main", "anyio", "trio"):  # httpx's own command with click and rich, and what is not needed
         sys.modules[name] = None  # type: ignore[assignment]
@@ -34,9 +34,9 @@ def work() -> NoReturn:
 
 
 def _go_on(options: list[str], *, is_moved: bool) -> int:
-    """Resume the run whose log is there in a fresh clone; exit code 2 where there is none, or it cannot be resumed.
+    """Resume the run whose log is there, and return its exit code; 2 if there is none, or it cannot be resumed.
 
-    On a base that has moved a build that fails is undone: the run begins anew.
+    If the base has moved and the build fails, the changes are undone, and the run begins anew.
     """
     code = NotSetUpError.exit_code
     if folders := list_runs():

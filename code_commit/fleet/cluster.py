@@ -128,7 +128,7 @@ def _local_cluster(at_once: int) -> LocalCluster:
     sys.warnoptions.append("ignore::UserWarning:multiprocessing.resource_tracker")  # it warns after a second interrupt
     dask.config.set(
         {
-            "temporary-directory": str(_own_folder()),
+            "temporary-directory": str(own_folder()),
             "distributed.nanny.pre-spawn-environ": {},  # OMP_NUM_THREADS=1 is for Dask's own work, not for builds
             "distributed.scheduler.http.routes": [],  # no page is served: they have no password
             "distributed.worker.http.routes": [],
@@ -149,7 +149,7 @@ def _local_cluster(at_once: int) -> LocalCluster:
     )
 
 
-def _own_folder() -> Path:
+def own_folder() -> Path:
     """Return the folder below which Dask makes those of workers, and removes those of dead ones. Raises NotSetUpError.
 
     Had somebody else made it, he could put his files in the place of a clone.

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
@@ -29,7 +29,7 @@ from code_commit.fleet import FleetOptions
 from code_commit.fleet.baseline import Baselines
 from code_commit.fleet.builds import link_keys
 from code_commit.fleet.history import EnoughError, Sieve, read_history, tasks_of
-from code_commit.fleet.land import find_moved, land_results, load_landings
+from code_commit.fleet.land import ON_ITS_BASE, THERE, find_moved, land_results, load_landings
 from code_commit.fleet.limits import Budget, Failures
 from code_commit.fleet.page import Pages, write_pages
 from code_commit.fleet.repositories import find_unfit
@@ -45,6 +45,7 @@ from code_commit.runs.words import count
 from code_commit.settings import KEYS_VARIABLE, read_environment
 from code_commit.terminal import shown, terminal_width
 
+_LANDED_BEFORE = "landed before"
 _HOPELESS = 5
 """Commits of one history that fail for one reason before any fits."""
 
@@ -119,14 +120,17 @@ def _carry_out(options: FleetOptions) -> int:
 
 
 def _check(options: FleetOptions, tasks: Sequence[FleetTask]) -> int:
-    """Print that the tasks have no mistake; beside OUT also what would be done of them."""
+    """Print that the tasks have no mistake; beside OUT also what would be done of them. Raises NotSetUpError."""
     lines = [f"{count(len(tasks), 'task')}: no mistake"]
+    left = list(tasks)
     if options.out and options.out.is_dir():
         _, kept, left, again = _plan(options, tasks, options.out)
         begun = len({task.id for task in left if log_path(options.out, task).exists()} - again)
         rebuilt = f"{len(again):,} would be built again, " if again else ""
         begin = len(left) - begun - len(again)
         lines.append(f"{len(kept):,} kept, {begun:,} would go on, {rebuilt}{begin:,} would begin")
+    if options.scheduler is None:
+        _require_keys(left)
     print_text("\n".join(lines))
     return EXIT_SUCCESS
 
@@ -152,10 +156,14 @@ def _require_keys(tasks: Sequence[FleetTask]) -> None:
         config.mkdir(mode=0o700)
         link_keys(config)
         lacking = count_missing_keys(folder, [task.settings for task in tasks])
+    place = os.environ.get(KEYS_VARIABLE, "")
+    if lacking and place and not Path(place).is_dir():
+        raise NotSetUpError(f"{KEYS_VARIABLE} names {shown(place)}, which is no folder: name the one with your keys")
     told = [
         f"no key for {provider or 'any provider'} ({count(number, 'task')}): set "
-        f"{KEY_VARIABLES.get(provider) or ' or '.join(KEY_VARIABLES.values())}, or {KEYS_VARIABLE} to a folder with "
-        f"{provider or 'PROVIDER'}-key.txt"
+        f"{KEY_VARIABLES.get(provider) or ' or '.join(KEY_VARIABLES.values())}, or "
+        + (f"write it into {shown(place)}/" if place else f"{KEYS_VARIABLE} to a folder with ")
+        + f"{provider or 'PROVIDER'}-key.txt"
         for provider, number in lacking.items()
     ]
     if told:
@@ -192,17 +200,22 @@ def _print_history(options: FleetOptions, repository: Path) -> int:
 
 def _land(options: FleetOptions, out: Path) -> int:
     """Make the branches, print the state of each result, and return 0 where each has landed. Raises NotSetUpError."""
-    results, states = load_results(out), Counter[str]()
+    load_results(out)  # raises where there are none, before the folder is made
     with results_folder(out):
+        results, states = load_results(out), Counter[str]()
         try:
-            for landing in land_results(out, results, options):
-                states[landing.state] += 1
-                print_text(json.dumps(asdict(landing)) if options.json else f"{landing.id}: {landing.in_words}")
+            before = load_landings(out, results)
+            for landing in land_results(out, results, options, before):
+                is_known = landing.state == ON_ITS_BASE and before.get(landing.id) == landing
+                state = _LANDED_BEFORE if is_known else landing.state
+                states[state] += 1
+                told = f"{landing.id}: {replace(landing, state=state).in_words}"
+                print_text(json.dumps(asdict(landing)) if options.json else told)
         finally:
             write_pages(out, results, results)
     told = ", ".join(f"{number} {state}" for state, number in states.most_common())
     Progress(Redactor([]), quiet=options.quiet).say(f"{count(states.total(), 'green result')}: {told}")
-    return EXIT_SUCCESS if states.keys() <= {"landed", "already there"} else EXIT_BUILD_FAILED
+    return EXIT_SUCCESS if states.keys() <= {ON_ITS_BASE, _LANDED_BEFORE, THERE} else EXIT_BUILD_FAILED
 
 
 def _cluster() -> Any:

@@ -19,7 +19,7 @@ from code_commit.fleet.processes import TaskSupervision, WorkerError
 from code_commit.fleet.results import TaskOutcome, read_own, write_own
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.unfinished import latest_log, log_path
-from code_commit.fleet.worker import machine_failed, run_task
+from code_commit.fleet.worker import TASK_PREFIX, left_log, machine_failed, run_task
 from code_commit.version import __version__
 
 
@@ -34,7 +34,7 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
     if sync(worker.loop, worker.scheduler.event_is_set, name=event):
         return None
     sync(worker.loop, worker.scheduler.event_set, name=event)
-    key, kept = worker.get_current_task(), log_path(_kept_logs(worker, fleet), task)
+    key, kept = worker.get_current_task(), log_path(_kept_logs(Path(worker.local_directory).parent, fleet), task)
 
     def is_wanted() -> bool:
         state = worker.state.tasks.get(key)
@@ -100,15 +100,31 @@ def _place(worker: Any, fleet: str) -> Path:
     return Path(worker.local_directory, fleet)
 
 
-def _kept_logs(worker: Any, fleet: str) -> Path:
-    """Return the folder with the logs of a fleet's tasks on this machine: it outlives the worker and the client."""
-    return Path(worker.local_directory).with_name(f"{fleet.rpartition('-')[0]}-logs")
+def _kept_logs(workers: Path, fleet: str) -> Path:
+    """Return the folder, among those of workers, with the logs of a fleet: it outlives the workers and the client."""
+    return workers / f"{_of_all_starts(fleet)}-logs"
+
+
+def _of_all_starts(fleet: str) -> str:
+    return fleet.rpartition("-")[0]
 
 
 def _keep(file: Path, log: bytes) -> None:
     with suppress(OSError, LogError):  # the client has it soon
         file.parent.mkdir(mode=0o700, exist_ok=True)
         write_own(file, log)
+
+
+def rescue_logs(workers: Path, fleet: str) -> None:
+    """Keep the logs that workers of an earlier start of the fleet had not kept yet when they were killed.
+
+    `workers` is the folder of their folders: no worker may have started there since, for Dask removes what is left.
+    """
+    for folder in workers.glob(f"*/{_of_all_starts(fleet)}-*/{TASK_PREFIX}*"):
+        with suppress(OSError, ValueError):
+            name, log = left_log(folder)
+            kept = _kept_logs(workers, fleet) / name
+            _keep(kept, latest_log(log, kept))
 
 
 def drop_copy(fleet: str, url: str, dask_worker: Any) -> None:
@@ -124,7 +140,7 @@ def drop_copies(fleet: str, dask_worker: Any) -> None:
 def kept_logs(fleet: str, dask_worker: Any) -> dict[str, bytes]:
     """Return the packed logs of the fleet's tasks that are kept on a worker's machine, by the names of their files."""
     logs = {}
-    for file in _kept_logs(dask_worker, fleet).glob(".*.log"):
+    for file in _kept_logs(Path(dask_worker.local_directory).parent, fleet).glob(".*.log"):
         with suppress(OSError):
             logs[file.name] = read_own(file)
     return logs
@@ -132,4 +148,4 @@ def kept_logs(fleet: str, dask_worker: Any) -> dict[str, bytes]:
 
 def drop_logs(fleet: str, dask_worker: Any) -> None:
     """Remove the logs that are kept on a worker's machine: the client has them."""
-    shutil.rmtree(_kept_logs(dask_worker, fleet), ignore_errors=True)
+    shutil.rmtree(_kept_logs(Path(dask_worker.local_directory).parent, fleet), ignore_errors=True)

@@ -1,7 +1,7 @@
 """The dispatcher: tasks go out to Dask's workers, so many at a time, and what comes of them comes back.
 
-Dask knows where a task runs, and which worker was lost. Whether a task runs again after its worker was lost is decided
-here, since it costs again: where Dask starts it a second time it returns at once.
+Dask knows where a task runs and which worker was lost. This module decides whether a task runs again after that, since
+it costs again: a task that Dask itself starts a second time returns at once.
 """
 
 import os
@@ -22,7 +22,7 @@ from code_commit.errors import ClusterError, CodeCommitError
 from code_commit.files import ENDING_SIGNALS
 from code_commit.fleet import FleetOptions
 from code_commit.fleet.builds import Source
-from code_commit.fleet.cluster import SCHEDULER_LOST, SchedulerLostError, ask_worker, connect
+from code_commit.fleet.cluster import SCHEDULER_LOST, SchedulerLostError, ask_worker, connect, own_folder
 from code_commit.fleet.dask_worker import (
     collect_logs,
     drop_copies,
@@ -31,6 +31,7 @@ from code_commit.fleet.dask_worker import (
     end_tasks,
     kept_logs,
     on_worker,
+    rescue_logs,
 )
 from code_commit.fleet.limits import Budget, RateLimiter
 from code_commit.fleet.processes import GRACE, TICK
@@ -54,12 +55,12 @@ _SECONDS_BETWEEN_LOGS, _SECONDS_TO_ANSWER, _SECONDS_FROZEN = 1, 5, 60
 
 
 @dataclass(slots=True)
-class _Sent:
-    """A task that waits, or is on its way.
+class _QueuedTask:
+    """A task that waits, or was sent to a worker.
 
-    `failed` counts the runs of it that its host failed, `lost` counts the workers that were lost with it, or could not
-    do it: those are `unfit` for it. `need` is what its next call can cost, where money is scarce; `spent` is what its
-    runs had cost when it was sent, `continued` the cost of the run that it continues.
+    `failed` counts its runs that ended by its host's failure, `lost` the workers that were lost with it or could not do
+    it; the latter are `unfit` for it. `need` is the cost of its next call if its limit was too low for that; `spent` is
+    the cost of its runs before it was sent, `continued` the cost of the run that it continues.
     """
 
     task: FleetTask
@@ -75,13 +76,16 @@ class _Sent:
 
     @property
     def limit(self) -> float | None:
-        """The US dollars that its own `max_cost` leaves, None without one."""
+        """The US dollars left of its own `max_cost`, None without one."""
         own: float | None = self.task.settings.get("max_cost")
         return own and max(own - self.continued, ROUNDING)
 
 
 def blamed_workers(result: Result, unfit: Collection[str]) -> dict[str, str]:
-    """Return the workers that a result blames, each with the reason: its own, or those that could not clone it."""
+    """Return the faulty workers that a result reveals, each with the reason.
+
+    If the machine failed, that is its own worker; if it could clone its repository, those that could not (`unfit`).
+    """
     if result.status == "machine_failed" and result.error != "patch":
         return {result.worker: result.message}
     if result.error == "clone" or result.status == "not_set_up":
@@ -90,33 +94,35 @@ def blamed_workers(result: Result, unfit: Collection[str]) -> dict[str, str]:
 
 
 class Dispatcher:
-    """Sends tasks to the options' cluster, so many at a time, and hands over what comes back. A context manager.
+    """Sends tasks to a cluster, a limited number at a time, and hands their outcomes to a store. A context manager.
 
-    The repositories of this machine travel as bundles to an existing cluster, whose workers do not see them.
+    An existing cluster gets the repositories of this machine as bundles, since its workers do not see them.
     """
 
     def __init__(self, options: FleetOptions, table: FleetTable, name: str) -> None:
         self._options, self._table = options, table
         self._fleet = f"code-commit-{name}-{os.urandom(6).hex()}"
         self._connection = ExitStack()
-        self._waiting: defaultdict[str, deque[_Sent]] = defaultdict(deque)
+        self._waiting: defaultdict[str, deque[_QueuedTask]] = defaultdict(deque)
         """By host."""
         self._limiters: defaultdict[str, RateLimiter] = defaultdict(lambda: RateLimiter(self._cluster.at_once))
-        self._sent: dict[int, _Sent] = {}
+        self._sent: dict[int, _QueuedTask] = {}
         self._has_logs = False
-        """Whether all that workers kept of earlier starts is here."""
+        """Whether all logs that workers kept of earlier starts were fetched."""
         self._untold: set[str] = set()
-        """The ids of tasks that were sent, and whose logs the workers may have alone."""
+        """The ids of tasks that were sent and whose logs may exist only on the workers."""
         self._last = 0
         self._inbox: SimpleQueue[tuple[str, int, str]] = SimpleQueue()
         self._bundles: dict[str, Future[Source]] = {}
         self._holders: defaultdict[str, set[str]] = defaultdict(set)
-        """By place of a repository: the workers that have begun a task of it, and so a copy."""
-        self._asked: dict[str, _Asked] = {}
+        """By place of a repository: the workers that have a copy, since they began a task of it."""
+        self._log_requests: dict[str, _LogRequest] = {}
         self._faults: defaultdict[str, list[str]] = defaultdict(list)
-        """By worker: what failed there for its own reasons."""
+        """By worker: the reasons of its faults."""
 
     def __enter__(self) -> Self:
+        if self._options.scheduler is None:
+            rescue_logs(own_folder() / "dask-scratch-space", self._fleet)
         self._connect()
         return self
 
@@ -130,7 +136,7 @@ class Dispatcher:
     def _connect(self, *, again: bool = False) -> None:
         with suppress(RuntimeError, OSError, TimeoutError):  # of a lost scheduler: Dask's client may be connecting anew
             self._connection.close()
-        for known in (self._limiters, self._bundles, self._holders, self._asked, self._faults):
+        for known in (self._limiters, self._bundles, self._holders, self._log_requests, self._faults):
             known.clear()
         self._cluster = self._connection.enter_context(connect(self._options, self._table.say, again=again))
         self._client = self._cluster.client
@@ -147,7 +153,7 @@ class Dispatcher:
     def run(
         self, tasks: Sequence[FleetTask], store: ResultStore, budget: Budget, later: Iterable[FleetTask] = ()
     ) -> None:
-        """Do the tasks, as far as money and failures allow; copies that the tasks of `later` need stay.
+        """Do the tasks, as far as money and failures allow; keep the workers' copies that the tasks of `later` need.
 
         No process is left, however it ends. Raises ClusterError, and as `connect` and `store` do.
         """
@@ -158,7 +164,7 @@ class Dispatcher:
             self._forget(place)
         while tasks:
             for task in tasks:
-                self._waiting[task.host].append(_Sent(task, continued=store.log_of(task)[1]))
+                self._waiting[task.host].append(_QueuedTask(task, continued=store.log_of(task)[1]))
             try:
                 self._do_what_waits()
                 tasks = ()
@@ -184,7 +190,7 @@ class Dispatcher:
             self._collect()
 
     def _give_up(self) -> list[FleetTask]:
-        """Return the tasks that are not done; free what they could have cost."""
+        """Return the tasks that are not done, and free the money reserved for them."""
         costs = {number: self._store.paid_for(sent.task) - sent.spent for number, sent in self._sent.items()}
         for number, cost in ({self._last: 0.0} | costs).items():
             self._budget.settle(number, cost)
@@ -195,12 +201,12 @@ class Dispatcher:
         return tasks
 
     @property
-    def _running(self) -> list[_Sent]:
+    def _running(self) -> list[_QueuedTask]:
         return [sent for sent in self._sent.values() if sent.is_running]
 
     @property
     def _has_pauses(self) -> bool:
-        """Whether a task waits for a host that fails now, and may answer later."""
+        """Whether a task waits for a host that fails now but may answer later."""
         waits = (self._limiters[host] for host, waiting in self._waiting.items() if waiting)
         can_begin = self._goes_on and not self._budget.is_used_up
         return can_begin and any(limiter.pause and not limiter.is_given_up for limiter in waits)
@@ -219,7 +225,7 @@ class Dispatcher:
                 waiting.popleft()
                 pace.running += 1
 
-    def _send(self, number: int, sent: _Sent, part: float) -> None:
+    def _send(self, number: int, sent: _QueuedTask, part: float) -> None:
         log, sent.continued = self._store.log_of(sent.task)
         sent.spent = self._store.paid_for(sent.task)
         limit = None if part == float("inf") else sent.continued + part
@@ -232,7 +238,7 @@ class Dispatcher:
         sent.future.add_done_callback(lambda _: self._inbox.put(("done", number, "")))
 
     def _fit_workers(self, unfit: Collection[str]) -> list[str] | None:
-        """Return the workers that can take a task, None where all can. Raises ClusterError where none can any more."""
+        """Return the workers that can take a task, None for all. Raises ClusterError if none is left."""
         bad = {worker for worker, faults in self._faults.items() if len(faults) >= _MOST_FAULTS}
         if not bad and not unfit:
             return None
@@ -245,7 +251,7 @@ class Dispatcher:
         return [worker for worker in good if worker not in unfit] or good
 
     def _source_of(self, task: FleetTask) -> "Source | Future[Source]":
-        """Return where a worker finds the repository: a bundle goes to each worker that needs it, once."""
+        """Return the source of the task's repository; a bundle is sent once to each worker that needs it."""
         if task.path is None or self._cluster.is_local:
             return Source(task.place)
         if task.place not in self._bundles:
@@ -260,10 +266,10 @@ class Dispatcher:
         return self._bundles[task.place]
 
     def _attend(self, what: str, number: int, worker: str) -> None:
-        """Take one piece of news of a task."""
+        """Handle one message about a task."""
         sent = self._sent.get(number)
-        if what == "logged" and worker in self._asked and self._asked[worker].answer.done():
-            self._asked[worker].when = 0.0
+        if what == "logged" and worker in self._log_requests and self._log_requests[worker].answer.done():
+            self._log_requests[worker].when = 0.0
         elif sent and what == "begun":
             sent.is_running, sent.worker = True, worker
             self._holders[sent.task.place].add(worker)
@@ -276,8 +282,8 @@ class Dispatcher:
         self._table.running = len(self._running)
 
     def _collect(self) -> None:
-        """Fetch what the logs of running tasks have grown by, when they have and each second, if the worker answers."""
-        for asked in self._asked.values():
+        """Fetch the logs of running tasks: each second, or as soon as they have grown, from workers that answer."""
+        for asked in self._log_requests.values():
             if asked.answer.done() and not asked.is_taken:
                 asked.is_taken = True
                 logs = {} if asked.answer.exception() else asked.answer.result()
@@ -286,23 +292,25 @@ class Dispatcher:
                         self._store.keep(sent.task, log)
         now = time.monotonic()
         for worker in {sent.worker for sent in self._running}:
-            last = self._asked.get(worker)
+            last = self._log_requests.get(worker)
             if last is None or (last.answer.done() and now > last.when + _SECONDS_BETWEEN_LOGS):
                 self._store.require_room()
-                self._asked[worker] = _Asked(ask_worker(self._client, worker, collect_logs, self._fleet), now)
+                self._log_requests[worker] = _LogRequest(
+                    ask_worker(self._client, worker, collect_logs, self._fleet), now
+                )
             elif not last.answer.done() and not last.is_told and now > last.when + _SECONDS_FROZEN:
                 last.is_told = True
                 self._table.say(f"the worker {worker} has not answered for a minute: it is frozen, or its machine is")
 
     def _ask_workers(self, question: Callable[..., Any], seconds: float = _SECONDS_TO_ANSWER) -> Any:
-        """Call a function in all workers; return the answers that come in so many seconds, and the others."""
+        """Call a function in all workers; return the answers that came within `seconds`, and the pending ones."""
         workers: Iterable[str] = ()
         with suppress(OSError, TimeoutError):
             workers = self._client.nthreads()
         return wait([ask_worker(self._client, worker, question, self._fleet) for worker in workers], seconds)
 
-    def _take(self, number: int, sent: _Sent) -> None:
-        """Hand over the outcome of a task, or queue it again: behind the others, but first if it lost its worker."""
+    def _take(self, number: int, sent: _QueuedTask) -> None:
+        """Hand over the outcome of a task, or queue the task again: first if it lost its worker, else last."""
         outcome = self._outcome_of(sent)
         self._client.sync(self._client.scheduler.event_clear, name=f"{self._fleet}-{number}")
         result = outcome.result if outcome else None
@@ -318,21 +326,21 @@ class Dispatcher:
             elif is_worker_lost and sent.lost < _MOST_LOST:
                 self._waiting[sent.task.host].appendleft(sent)
             else:
-                self._land(sent.task, outcome)
+                self._hand_over(sent.task, outcome)
                 return
             if outcome:
                 self._store.note(sent.task, outcome)
                 self._untold.discard(sent.task.id)
 
-    def _land(self, task: FleetTask, outcome: TaskOutcome | None) -> None:
+    def _hand_over(self, task: FleetTask, outcome: TaskOutcome | None) -> None:
         self._left[task.place] -= 1
         self._forget(task.place)
         lost = f"{_MOST_LOST} workers were lost that worked at it"
-        self._goes_on = self._store.land(task, outcome or TaskOutcome(machine_failed(task, lost)))
+        self._goes_on = self._store.take(task, outcome or TaskOutcome(machine_failed(task, lost)))
         self._untold.discard(task.id)
 
-    def _settle(self, number: int, sent: _Sent, result: Result | None) -> bool:
-        """Count what a task cost; tell whether it could go on with more money."""
+    def _settle(self, number: int, sent: _QueuedTask, result: Result | None) -> bool:
+        """Record the cost of a task; return whether it could continue with more money."""
         if result:
             self._store.count(result)
         sent.need, sent.future = result.needed_usd if result else 0.0, None
@@ -349,8 +357,8 @@ class Dispatcher:
             for worker in self._holders.pop(place, ()):
                 ask_worker(self._client, worker, drop_copy, self._fleet, place)
 
-    def _is_tried_again(self, sent: _Sent, result: Result | None) -> bool:
-        """Count the end of a task for its host; tell whether it waits, as the host fails and not the task."""
+    def _is_tried_again(self, sent: _QueuedTask, result: Result | None) -> bool:
+        """Tell the end of a task to its host's limiter; return whether the task waits because the host fails."""
         host, failure = sent.task.host, result.error if result and result.error in _OUTAGES else ""
         limiter = self._limiters[host]
         before = limiter.pause
@@ -367,10 +375,10 @@ class Dispatcher:
         has_others = bool(self._waiting[host]) or limiter.running > 0
         return bool(limiter.pause) or (has_others and sent.failed == 1)
 
-    def _is_worker_lost(self, sent: _Sent, result: Result | None) -> bool:
-        """Tell whether a task lost its worker, or failed there and can be done elsewhere; count its faults.
+    def _is_worker_lost(self, sent: _QueuedTask, result: Result | None) -> bool:
+        """Return whether a task needs another worker; record the faults of workers.
 
-        A clone that a worker refuses is the worker's fault if another worker makes it.
+        A clone that fails is the worker's fault if another worker can make it.
         """
         if result is None:
             return True
@@ -385,7 +393,7 @@ class Dispatcher:
         sent.unfit.clear()
         return False
 
-    def _outcome_of(self, sent: _Sent) -> TaskOutcome | None:
+    def _outcome_of(self, sent: _QueuedTask) -> TaskOutcome | None:
         """Return the outcome of a task, None if its worker was lost. Raises ClusterError."""
         assert sent.future is not None  # noqa: S101 - it was sent
         try:
@@ -398,7 +406,7 @@ class Dispatcher:
             return TaskOutcome(machine_failed(sent.task, f"{type(error).__name__}: {error}"))
 
     def _end_all(self) -> None:
-        """End the running tasks and take their outcomes; a second signal leaves at once, and the workers end them."""
+        """End the running tasks and take their outcomes. After a second signal the workers end them alone."""
         self._table.__exit__()
         if self._client.status != "running":
             return
@@ -426,7 +434,7 @@ class Dispatcher:
 
 @contextmanager
 def _signals_held() -> Iterator[None]:
-    """Let a signal wait that comes inside the block, whichever thread receives it."""
+    """Delay signals until the block ends, whichever thread receives them."""
     waiting: list[int] = []
     handlers = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
     for number in ENDING_SIGNALS:
@@ -441,8 +449,8 @@ def _signals_held() -> Iterator[None]:
 
 
 @dataclass(slots=True)
-class _Asked:
-    """When a worker was asked what its tasks have logged, and its answer, which may never come."""
+class _LogRequest:
+    """A request for the logs of a worker's tasks: its time, and the answer, which may never come."""
 
     answer: "Answer[dict[int, bytes]]"
     when: float

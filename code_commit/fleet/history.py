@@ -8,7 +8,7 @@ from typing import Any
 from code_commit.api import is_protected
 from code_commit.commands.output import print_text
 from code_commit.errors import CodeCommitError, NotSetUpError
-from code_commit.fleet.baseline import Unpaid
+from code_commit.fleet.baseline import UnpaidStore
 from code_commit.fleet.repositories import read_blobs
 from code_commit.fleet.results import TaskOutcome
 from code_commit.fleet.table import FleetTable
@@ -35,9 +35,9 @@ def read_history(repository: Path, commits: str) -> list[tuple[str, str]]:
 def tasks_of(
     repository: Path, commits: Sequence[tuple[str, str]], tests: Sequence[str], kind: str, unfit: Counter[str]
 ) -> Iterator[tuple[dict[str, Any], Solution]]:
-    """Yield each commit that is a task, by its line and its solution; count in `unfit` why others are none.
+    """Yield a line and a solution for each commit that makes a task; count in `unfit` why the others make none.
 
-    Its tests, the files that patterns of .gitignore syntax name, are the line's `kind`.
+    The files that match `tests` (in .gitignore syntax) are the line's member `kind`.
     """
     for commit, parent in commits:
         raw = ask_git(["diff-tree", "-r", "-z", "--no-renames", parent, commit], repository).stdout
@@ -83,23 +83,23 @@ def _texts_of(
     return {path: texts[path] for path in tests}
 
 
-class Sieve(Unpaid):
-    """Prints the lines of what fits, so many, and counts in `unfit` why the others do not.
+class Sieve(UnpaidStore):
+    """Prints the lines of valid tasks, and counts in `unfit` why the others are not valid.
 
-    It has enough when it has so many, or when the first all fail for one reason.
+    It ends the fleet after `most` lines, or when the first `hope` tasks are not valid for one reason.
     """
 
     def __init__(self, table: FleetTable, lines: Mapping[str, str], most: int, unfit: Counter[str], hope: int) -> None:
         self.fit = 0
         self.hopeless = ""
-        """Why it gave up, in the words of the last build."""
+        """The words of the last build if it gave up."""
         self._table, self._lines, self._most, self._unfit, self._hope = table, lines, most, unfit, hope
 
-    def land(self, _: FleetTask, outcome: TaskOutcome) -> bool:
+    def take(self, _: FleetTask, outcome: TaskOutcome) -> bool:
         result = outcome.result
         if result.status == "interrupted" or self.fit == self._most:
             return False
-        self._table.landed(result)
+        self._table.report(result)
         if result.is_green:
             self.fit += 1
             print_text(self._lines[result.id])
@@ -114,4 +114,4 @@ class Sieve(Unpaid):
 
 
 class EnoughError(CodeCommitError):
-    """Enough is known: the running builds are ended."""
+    """The sieve has enough: the running builds are ended."""

@@ -4,8 +4,8 @@
     OUT/ID/pull-request.md    a title and a text for it
     OUT/clones/               clones of the repositories that a list names by URL
 
-The commits are made of git's objects alone: no work tree, index, hook or filter of a clone has a part in it. Equal
-commits have equal names, so a landing that was killed is found again, and no branch that exists is ever changed.
+The commits are made of git's objects alone: no work tree, index, hook, filter or merge driver of a clone has a part in
+it. Equal commits have equal names, so a landing that was killed is found again. No branch that exists is changed.
 """
 
 import email
@@ -47,7 +47,7 @@ $diffstat
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """How far a result got: it is that of the `commit` and the `patch`, as results.jsonl names them."""
+    """The state of a result, which `commit` and `patch` identify as in results.jsonl."""
 
     id: str
     commit: str
@@ -63,11 +63,11 @@ class Landing:
 
 
 class LandError(Exception):
-    """A result could not land; nothing of it did."""
+    """A result could not land: it has no branch."""
 
 
 def load_landings(out: Path, results: Mapping[str, Result]) -> dict[str, Landing]:
-    """Return how far each of these results got, by its id; a result of before that has another commit is another."""
+    """Return the last landing of each of these results, by id; those of another commit or patch do not count."""
     landings: list[Landing] = []
     with suppress(OSError):
         landings = read_lines(out / LANDED, Landing)
@@ -75,11 +75,13 @@ def load_landings(out: Path, results: Mapping[str, Result]) -> dict[str, Landing
     return {each.id: each for each in landings if now.get(each.id) == (each.commit, each.patch)}
 
 
-def land_results(out: Path, results: Mapping[str, Result], options: FleetOptions) -> Iterator[Landing]:
+def land_results(
+    out: Path, results: Mapping[str, Result], options: FleetOptions, done: Mapping[str, Landing]
+) -> Iterator[Landing]:
     """Land the green results that the options name, and yield the state of each as soon as it is known.
 
-    They are named by id or by the beginning of their patch's hash; all land where neither is. Raises LogError, and
-    NotSetUpError for a template or an author that cannot be used, or a choice that names nothing.
+    The options name them by id or by the beginning of their patch's hash, or else all of them. `done` are the landings
+    of before. Raises LogError, and NotSetUpError for an unusable template or author, or a choice that names nothing.
     """
     file = options.pull_request
     template = read_text(file, "write a template", "--pull-request") if file else PULL_REQUEST
@@ -91,7 +93,7 @@ def land_results(out: Path, results: Mapping[str, Result], options: FleetOptions
         chosen = [each for each in chosen if each.id in options.only or (groups and each.patch.startswith(groups))]
     if not chosen:
         raise NotSetUpError(f"{out} has no green result with a change that is asked for: nothing can land")
-    done, fetched = load_landings(out, results), set[Path]()
+    fetched = set[Path]()
     for result in chosen:
         landing = done.get(result.id)
         if landing is None or landing.state not in (ON_ITS_BASE, ON_A_NEWER_BASE, THERE):
@@ -201,9 +203,9 @@ class _Clone:
         """
         if ask_git(["merge-base", "--is-ancestor", base, newer], self._path).returncode:
             return "", CONFLICTS
-        last = newer
+        last, plain = newer, self._no_merge_programs()
         for commit, mail in self._made:
-            merged = ask_git(["merge-tree", "--write-tree", last, commit], self._path)
+            merged = ask_git(["merge-tree", "--write-tree", last, commit], self._path, variables=plain)
             if merged.returncode == 1:
                 return "", CONFLICTS
             if merged.returncode:
@@ -212,6 +214,16 @@ class _Clone:
             if tree != self.ask("rev-parse", f"{last}^{{tree}}"):
                 last = self._commit(tree, last, mail)
         return ("", THERE) if last == newer else (last, ON_A_NEWER_BASE)
+
+    def _no_merge_programs(self) -> dict[str, str]:
+        """Return variables with which git merges texts itself, in place of the drivers and filters of the settings."""
+        asked = ["config", "-z", "--name-only", "--get-regexp", r"^merge\..*\.driver$"]
+        drivers = ask_git(asked, self._path).stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]
+        values = dict.fromkeys(drivers, "git merge-file -q %A %O %B") | {"merge.renormalize": "false"}
+        told = {"GIT_CONFIG_COUNT": str(len(values))}
+        for number, (name, value) in enumerate(values.items()):
+            told |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+        return told
 
     def _commit(self, tree: str, parent: str, mail: bytes) -> str:
         message = _read_mail(mail)
@@ -238,7 +250,7 @@ class _Mail(NamedTuple):
 
 
 def _read_mail(content: bytes) -> _Mail:
-    """Return the parts of a patch's mail; the LLM's words are set in, as the mail has them."""
+    """Return the parts of a patch's mail; the LLM's words are indented, as in the mail."""
     mail = email.message_from_bytes(content, policy=email.policy.default)
     body = content.partition(b"\n\n")[2].partition(b"\n---\n")[0].decode("utf-8", "replace")
     verdict, _, words = body.partition("\n")
@@ -246,7 +258,7 @@ def _read_mail(content: bytes) -> _Mail:
 
 
 def _pull_request(folder: Path, result: Result, template: str, stat: str, told: str) -> str:
-    """Return the title and the text of a pull request; the LLM's words are set in: no host reads markup in them."""
+    """Return the title and the text of a pull request; the LLM's words are indented: they are no markup there."""
     message = _read_mail(read_regular_file(folder / "changes.patch"))
     where = f"`build.sh` passed on {result.commit[:12]}{f'; {told}' if told else ''}."
     solved = " So did a build with tests that the LLM did not see." if result.verified else ""
@@ -259,7 +271,7 @@ def _pull_request(folder: Path, result: Result, template: str, stat: str, told: 
 
 
 def find_moved(results: Mapping[str, Result], landings: Mapping[str, Landing]) -> set[str]:
-    """Return the ids of results whose base is another commit now, or that conflict with it; not what landed on it."""
+    """Return the ids of results whose base has moved or that conflict with it, and that did not land on it."""
     found = {name for name, each in landings.items() if each.state in (CONFLICTS, ON_A_NEWER_BASE)}
     asked = {each.id: (each.path or each.repository, each.base) for each in results.values() if each.commit}
     asked = {name: base for name, base in asked.items() if name not in landings}

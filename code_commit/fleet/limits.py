@@ -20,7 +20,7 @@ _MOST_PAUSES = 12
 
 
 class Budget:
-    """Keeps a fleet below its `--max-cost`: each task has its part, and what it did not spend comes back.
+    """Keeps a fleet below its `--max-cost`: each task gets a part of it, and gives back what it did not spend.
 
     `spent` is the cost of earlier starts, `costs` the cost of each finished task.
     """
@@ -34,12 +34,12 @@ class Budget:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether what is left is too little for more tasks."""
+        """Whether the rest is too little for more tasks."""
         return self._refused >= _MOST_REFUSED
 
     @property
     def complaint(self) -> str:
-        """Say that it is used up, and what the next call takes; "" while it is not."""
+        """The message that it is used up, and what the next call costs; "" if it is not."""
         if not self.is_used_up:
             return ""
         needs = f"one more call can cost {dollars(self._needed)}, and " if self._needed else ""
@@ -66,9 +66,9 @@ class Budget:
         return self._parts[number]
 
     def settle(self, number: int, cost: float, needed: float = 0.0, own_limit: float | None = None) -> bool:
-        """Count what a task cost in place of its part; return whether it could go on with a larger one.
+        """Record the cost of a task, and release its part; return whether it could continue with a larger part.
 
-        `needed` is what its next call takes, where its part, or its own limit, was too little for that.
+        `needed` is the cost of its next call if its part, or its own limit, was too low for that.
         """
         part = self._parts.pop(number, 0.0)
         self._ledger.settle(part, cost)
@@ -83,9 +83,9 @@ class Budget:
 
 
 class Failures:
-    """Ends a fleet that only fails: after `most` failures, where that is None after the first 20 without a success.
+    """Ends a fleet that only fails: after `most` failures; if that is None, when the first 20 tasks fail.
 
-    Three in a row that the provider refuses, for the key or for money, end it too.
+    It also ends when the provider refuses three tasks in a row, for the key or for money.
     """
 
     def __init__(self, most: int | None) -> None:
@@ -107,7 +107,7 @@ class Failures:
 
     @property
     def complaint(self) -> str:
-        """Say that it ended for that, with the commonest reasons; "" when it did not."""
+        """The message that it ended for its failures, with the commonest reasons; "" if it did not."""
         if not self.is_over:
             return ""
         reasons = (f"{count(number, 'time')} {reason}" for reason, number in self._reasons.most_common(_REASONS_SHOWN))
@@ -117,10 +117,10 @@ class Failures:
 
 
 class RateLimiter:
-    """How many tasks ask a host at a time: half as many when it answers 429, then slowly more with those that end.
+    """Limits how many tasks ask a host at a time: half as many after an answer 429, then slowly more as tasks end.
 
-    So TCP finds out what a line carries. A host that fails three tasks in a row for one reason gets one at a time, with
-    longer and longer pauses between, until it answers or is given up.
+    TCP finds the capacity of a line in this way. A host that fails three tasks in a row for one reason gets one task at
+    a time, after longer and longer pauses, until it answers or is given up.
     """
 
     def __init__(self, most: int) -> None:

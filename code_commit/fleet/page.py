@@ -66,7 +66,7 @@ class Pages:
         begun = time.monotonic()
         if self._is_due and begun >= self._next:
             self._is_due = False
-            with suppress(LogError):  # what has landed is told by its own error, and the last page by this one
+            with suppress(LogError):  # what could not be stored is told by its own error, and the last page by this one
                 write_pages(self.out, self._tasks, self.results)
             self._next = time.monotonic() + 20 * (time.monotonic() - begun)
 

@@ -29,7 +29,7 @@ _ANOTHER_REPOSITORY = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT
 
 
 class TaskSupervision(NamedTuple):
-    """Callbacks to the sender of a task: `is_wanted` tells whether to continue, `limited` hears of an answer 429.
+    """Callbacks to the sender of a task: `is_wanted` tells whether to continue, `limited` is called for an answer 429.
 
     `logged` gets the packed log as it grows. `hidden` are files that a sandbox hides from builds, if they exist here.
     """
@@ -41,11 +41,11 @@ class TaskSupervision(NamedTuple):
 
 
 class WorkerError(Exception):
-    """The worker is to blame, not the task."""
+    """The worker failed, not the task."""
 
 
 class GitError(NotSetUpError):
-    """Git could not make the clone: for the task's repository, or for this worker."""
+    """Git could not make the clone: the fault is the repository's or the worker's."""
 
 
 class EndedError(Exception):
@@ -53,7 +53,7 @@ class EndedError(Exception):
 
 
 def tells_of_no_room(complaint: str) -> bool:
-    """Tell whether git could not write: it does not always say why."""
+    """Return whether git failed to write to the disk: it does not always say why."""
     return any(words in complaint for words in ("unable to write", "write error", *map(os.strerror, NO_ROOM)))
 
 
@@ -66,11 +66,11 @@ class TaskProcesses:
         self.set_timeout(task.timeout)
 
     def set_timeout(self, seconds: float | None) -> None:
-        """Let the time begin anew, without an end for None."""
+        """Restart the time limit; None is no limit."""
         self._deadline = time.monotonic() + (seconds or math.inf)
 
     def check(self) -> None:
-        """Raise EndedError when it is time to end."""
+        """Raise EndedError if the task is not wanted any more, or its time is over."""
         self.is_unwanted = not self._is_wanted()
         self.is_late = not self.is_unwanted and time.monotonic() > self._deadline
         if self.is_unwanted or self.is_late:
@@ -90,7 +90,7 @@ class TaskProcesses:
         return done.stdout.decode("utf-8", "replace").strip()
 
     def command(self, words: list[str], folder: Path) -> subprocess.CompletedProcess[bytes]:
-        """Run a command of ours; the addresses that the task names stand in its environment, so that keys go there."""
+        """Run a command of ours. Its environment names the task's addresses, so that keys may go there."""
         settings = self._task.settings
         named = {KEYS_VARIABLE, *(ENVIRONMENT_PREFIX + name.upper() for name in settings)}
         environment = {name: value for name, value in os.environ.items() if name not in named}
@@ -100,7 +100,7 @@ class TaskProcesses:
     def _run(
         self, words: list[str], folder: Path, environment: Mapping[str, str]
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run a program to its end. Raises what `check` raises; then it has ended, with its session."""
+        """Run a program to its end. Raises EndedError after ending the program and its session."""
         words = ended_with_us(words, folder)
         null, pipe = subprocess.DEVNULL, subprocess.PIPE
         with subprocess.Popen(

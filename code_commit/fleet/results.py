@@ -7,7 +7,7 @@
     OUT/ID/build.patch      what the build changed of tracked files beside, the same
     OUT/ID/log/             the log folder of the run, and in choice/ that of the choice of files before it
 
-A task's folder is made complete beside its place and renamed, then its line is written: what has a line is whole.
+A task's folder is completed beside its place and renamed, then its line is written: a result with a line is whole.
 """
 
 import dataclasses
@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.files import identity_of, open_regular, replacing, sync_names, write_all
+from code_commit.runs.record import RunRecord
 from code_commit.runs.words import count, dollars, status_in_words
 
 T = TypeVar("T")
@@ -54,14 +55,14 @@ class Result:
     """The result of a task. `status` and `exit_code` are the run's, or say why it did not end.
 
     `digest` is that of the task's line, `identity` that of what the LLM is asked; `path` is the repository's folder on
-    the client, `baseline` how its build ended before, `base` the commit as the line names it; `query` is the first
-    line of its query; `needed_usd` is what the call needs that `--max-cost` did not allow. `task` is what it is a way
-    or a trial of, `label` the way. `commit` is the SHA of its commit. Equal patches have an equal `patch`, others
-    another; its lines are those of changes.patch. `build_changes` names the files of build.patch, `rewritten` those of
-    changes.patch that the build changed after the answer. `verified` tells whether the build passed once more with the
-    files that the run did not see, None without such. `error` is the kind of the run's error. `cost_usd` is the cost
-    of the run and of its choice of files, `run` the name of the first of them; `paid_usd` is the cost of all runs of
-    the task.
+    the client, `baseline` the state of the build before, `base` the commit as the line names it, `commit` its SHA;
+    `query` is the first line of the query. `task` is the task of which this is a variant or a trial, `label` the
+    variant. Equal patches have an equal `patch`, others another; the lines are those of changes.patch. `build_changes`
+    names the files of build.patch, `rewritten` those of changes.patch that the build changed after the answer.
+    `verified` tells whether the build passed again with the files that the run did not see, None without such. `error`
+    is the kind of the run's error. `cost_usd` is the cost of the run and of its choice of files, `run` the name of the
+    first of them; `paid_usd` is the cost of all runs of the task, `needed_usd` that of the call that `--max-cost` did
+    not allow.
     """
 
     id: str
@@ -99,7 +100,7 @@ class Result:
 
     @property
     def is_open(self) -> bool:
-        """Whether the same command goes on with it: it was interrupted, or lacks a key or money."""
+        """Whether the same command continues it: it was interrupted, or lacks a key or money."""
         return self.status == "interrupted" or self.error in ("key", "quota") or self.needed_usd > 0
 
     @property
@@ -108,7 +109,7 @@ class Result:
 
     @property
     def is_compared(self) -> bool:
-        """Whether it is one of several trials or ways, or was verified: then labels are summed up."""
+        """Whether it is one of several trials or variants, or was verified: then labels are summed up."""
         return bool(self.label) or self.verified is not None or self.task not in ("", self.id)
 
     @property
@@ -118,7 +119,7 @@ class Result:
 
     @property
     def reason(self) -> str:
-        """The first line of why it is not green, all of them where it announces a list; "" where it is."""
+        """The first line of the message, or all of a list that it announces; "" for a green result."""
         first, *more = self.message.split("\n")
         if self.is_green:
             return ""
@@ -183,11 +184,16 @@ class FleetTotals:
         return self.cost_usd or (None if self.unknown_costs else 0.0)
 
 
+def first_run(record: RunRecord) -> str:
+    """Return the name by which a run's cost is counted: that of its choice of files, whose cost it includes."""
+    return record.choice.run if record.choice else record.run
+
+
 @contextmanager
 def results_folder(out: Path) -> Iterator[None]:
-    """Make the folder of a fleet's results, or go on with it; no other fleet writes there until this is over.
+    """Make the folder of a fleet's results if need be, and lock it for this fleet until the block ends.
 
-    Raises NotSetUpError where it cannot be used: it holds what is no fleet's, or another fleet writes there.
+    Raises NotSetUpError if it cannot be used, holds something else, or is locked by another fleet.
     """
     file = out / RESULTS
     try:
@@ -214,9 +220,9 @@ def results_folder(out: Path) -> Iterator[None]:
 
 
 def reserve_room(out: Path, logs: Mapping[str, int]) -> None:
-    """Take room on the disk for another copy of these logs, given by their sizes, each grown by an answer.
+    """Reserve room on the disk for another copy of logs of these sizes, each grown by an answer.
 
-    Raises LogError where there is none, or none is left beside: what comes of a task would be lost.
+    Raises LogError if the disk has less, or nothing beside it: results would be lost.
     """
     try:
         with open(open_own(out / _ROOM, os.O_RDWR | os.O_CREAT), "r+b", buffering=0) as file:
@@ -229,17 +235,17 @@ def reserve_room(out: Path, logs: Mapping[str, int]) -> None:
 
 
 def free_room(out: Path) -> None:
-    """Give the reserved room back."""
+    """Release the reserved room."""
     (out / _ROOM).unlink(missing_ok=True)
 
 
 def open_own(file: Path, flags: int) -> int:
-    """Open a file of the folder itself, and nothing that a link in its place leads to. Raises OSError."""
+    """Open a file, but no link in its place. Raises OSError."""
     return os.open(file, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 def _clear_up(out: Path) -> None:
-    """Put back or remove what a fleet that was killed left beside the tasks' folders."""
+    """Put back or remove the temporary folders of a fleet that was killed."""
     for new in out.glob(f".*{_NEW}"):
         _put_green_back(new, out / new.name[1 : -len(_NEW)])
     for old in out.glob(f".*{_OLD}"):
@@ -251,7 +257,7 @@ def _clear_up(out: Path) -> None:
 
 
 def load_results(out: Path) -> dict[str, Result]:
-    """Return the result of each task that counts, by its id: the latest, but none of the same line after a green one.
+    """Return the result of each task that counts, by its id: the latest, or a green one of the same line before it.
 
     Raises NotSetUpError where there is no results.jsonl.
     """
@@ -278,7 +284,7 @@ def load_lines(out: Path) -> list[Result]:
 
 
 def read_lines(file: Path, kind: type[T]) -> list[T]:
-    """Return the values of a file of JSON Lines, but for lines that no fleet wrote, or half of one. Raises OSError."""
+    """Return the values of a file of JSON Lines, without damaged and foreign lines. Raises OSError."""
     from pydantic import TypeAdapter
 
     adapter, values = TypeAdapter(kind), []
@@ -288,11 +294,11 @@ def read_lines(file: Path, kind: type[T]) -> list[T]:
     return values
 
 
-def land(out: Path, outcome: TaskOutcome, results: Mapping[str, Result]) -> None:
-    """Write the folder of a task's result, then its line; `results` are those that count.
+def store_result(out: Path, outcome: TaskOutcome, results: Mapping[str, Result]) -> None:
+    """Write the folder of a task's result, then its line; `results` are those that count so far.
 
-    A green result that was there before stays: in its place where it counts still, else below the new one. Raises
-    LogError, as on a full disk: then nothing of it counts.
+    An earlier green result stays: in its place if it still counts, else inside the new folder. Raises LogError, as on a
+    full disk; then nothing is stored.
     """
     result = outcome.result
     new, place = out / f".{result.id}{_NEW}", out / result.id
@@ -314,9 +320,9 @@ def land(out: Path, outcome: TaskOutcome, results: Mapping[str, Result]) -> None
 
 
 def append_line(path: Path, value: Any) -> None:
-    """Add a dataclass to a file of JSON Lines, durably and whole. Raises LogError.
+    """Append a dataclass to a file of JSON Lines, durably and whole. Raises LogError.
 
-    Half a line is taken back, and one that a kill left is ended first.
+    If writing fails, the half line is removed; one that a kill left is ended first.
     """
     line = json.dumps(dataclasses.asdict(value)).encode() + b"\n"
     try:
@@ -361,7 +367,7 @@ def _fill(new: Path, outcome: TaskOutcome) -> None:
 
 
 def _put_green_back(new: Path, place: Path) -> None:
-    """Put a green result that a new one has taken in back in its place, where the new one did not get there."""
+    """Move a green result back from a new one that did not get into its place."""
     with suppress(OSError):
         (new / _GREEN).rename(place)
 
@@ -398,17 +404,17 @@ def packed(
                 if version != known:
                     kept[member] = version, (part := _packed_file(member, path.read_bytes()))
                 parts.append(part)
-    return b"".join([*parts, gzip.compress(bytes(2 * tarfile.BLOCKSIZE), 1)])
+    return b"".join([*parts, gzip.compress(bytes(2 * tarfile.BLOCKSIZE), 1, mtime=0)])
 
 
 def _packed_file(name: str, content: bytes) -> bytes:
     member = tarfile.TarInfo(name)
     member.size = len(content)
-    return gzip.compress(b"".join([member.tobuf(), content, bytes(-len(content) % tarfile.BLOCKSIZE)]), 1)
+    return gzip.compress(b"".join([member.tobuf(), content, bytes(-len(content) % tarfile.BLOCKSIZE)]), 1, mtime=0)
 
 
 def unpack(archive: bytes, folder: Path) -> None:
-    """Write the regular files of an archive; what is none, or would lie outside the folder, is left out."""
+    """Write the regular files of an archive that lie inside the folder; ignore all else."""
     folder.mkdir(mode=0o700)
     if not archive:
         return

@@ -50,7 +50,7 @@ class FleetTable:
                 self._live.stop()
             self._live = None
 
-    def landed(self, result: Result) -> None:
+    def report(self, result: Result) -> None:
         """Count a result, and print its line."""
         self.totals.add(result)
         attempts = f" after {count(result.attempts, 'attempt')}" if result.attempts else ""

@@ -1,6 +1,6 @@
-"""The list of a fleet's tasks: JSON Lines, every mistake in them named with its line before anything starts.
+"""The list of a fleet's tasks, as JSON Lines. Every mistake is told with its line before anything starts.
 
-A first line may have what holds for all tasks.
+A first line may hold defaults for all tasks.
 """
 
 import hashlib
@@ -32,10 +32,21 @@ SUBMODULES = ".gitmodules"
 NO_SUBMODULES = (
     f'the commit has submodules, which a fleet does not fetch; run without: "overlay": {{"{SUBMODULES}": null}}'
 )
-LIMITS = ("max_cost", "prices", "llm_timeout", "build_timeout", "keep_runs", "keep_days")
+LIMITS = (
+    *("max_cost", "prices", "requests_per_minute", "tokens_per_minute"),
+    *("llm_timeout", "build_timeout", "keep_runs", "keep_days"),
+)
 """Settings that may change without making it another task: it continues."""
-_NOT_FELT = (*LIMITS, "sandbox", "sandbox_network", "sandbox_caches", "infrastructure_exit_codes", "quiet", "verbose")
-"""Settings that change neither the prompt nor the answer."""
+_NOT_IN_PROMPT = (
+    *LIMITS,
+    "sandbox",
+    "sandbox_network",
+    "sandbox_caches",
+    "infrastructure_exit_codes",
+    "quiet",
+    "verbose",
+)
+"""Settings that affect neither the prompt nor the answer."""
 
 NO_BUILD = (
     f'{BUILD_SCRIPT} is missing: supply it as "build" of the task or of the defaults line (with -m: --build FILE)'
@@ -45,14 +56,14 @@ Files = dict[str, str | None]
 
 
 class Solution(NamedTuple):
-    """The commit that did a task in the past, and the tests that it changed as they were before."""
+    """The commit that solved a task in the past, and the earlier texts of the tests that it changed."""
 
     commit: str
     tests_before: Files
 
 
 BUILD_ALONE = Solution("", {})
-"""Asks for the build of the commit as it is, in place of a solution's."""
+"""Marks a task whose commit is built as it is, without an LLM."""
 
 
 class FleetTask(BaseModel):
@@ -91,16 +102,17 @@ class FleetTask(BaseModel):
     @field_validator("settings")
     @classmethod
     def _are_known(cls, settings: dict[str, Any], others: ValidationInfo) -> dict[str, Any]:
+        values, problems = dict[str, Any](), list[str]()
         try:
             values = check_settings(settings)
         except NotSetUpError as error:
-            raise ValueError(str(error).replace("\n", "; ")) from error
+            problems += str(error).split("\n")
         if settings.get("approve"):
-            raise ValueError("approve asks on a terminal, which a task has not")
+            problems.append("approve asks on a terminal, which a task has not")
         if others.data.get("rollup") and settings.get("rollup", "file") != "file":
-            raise ValueError(
-                "rollup = fresh takes all files, not only the task's pathspecs: use rollup_exclude instead"
-            )
+            problems.append("rollup = fresh takes all files, not only the task's pathspecs: use rollup_exclude instead")
+        if problems:
+            raise ValueError("; ".join(problems))
         return settings | {name: value for name, value in values.items() if isinstance(value, float)}
 
     @field_validator("overlay", "verify")
@@ -129,7 +141,7 @@ class FleetTask(BaseModel):
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """The digest, and the one of earlier versions, which told settings and files in another order apart."""
+        """The digest, and that of earlier versions, which depended on the order of settings and files."""
         settings = {name: value for name, value in self.settings.items() if name not in LIMITS}
         members = {"settings": settings, "overlay": self.overlay, "verify": self.verify}
         in_order = {name: dict(sorted(pairs.items())) for name, pairs in members.items()}
@@ -139,7 +151,7 @@ class FleetTask(BaseModel):
     @property
     def identity(self) -> str:
         """The hash of what the LLM is asked: of the line without its build, its hidden files and its limits."""
-        settings = {name: value for name, value in sorted(self.settings.items()) if name not in _NOT_FELT}
+        settings = {name: value for name, value in sorted(self.settings.items()) if name not in _NOT_IN_PROMPT}
         overlay = {name: text for name, text in sorted(self.overlay.items()) if name != BUILD_SCRIPT}
         asked = {"settings": settings, "overlay": overlay, "timeout": None, "build": "", "setup": False, "verify": {}}
         return _hash(self.model_copy(update=asked).model_dump_json())
@@ -184,7 +196,7 @@ def read_tasks(path: Path, look: Look | None = None) -> list[FleetTask]:
 
 
 def list_repositories(repositories: Sequence[str], folder: Path, values: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a list with a task for each repository, blank where that is; the tasks differ in no other."""
+    """Return the line of a task for each repository, and a blank line for each blank line or comment."""
     names: Counter[str] = Counter()
     lines = []
     for repository in map(str.strip, repositories):
@@ -199,12 +211,14 @@ def list_repositories(repositories: Sequence[str], folder: Path, values: Mapping
 
 
 def make_matrix(tasks: Sequence[FleetTask], settings: Sequence[str], trials: int) -> list[FleetTask]:
-    """Return each task once for each combination of settings (`NAME=VALUE`), each so many times; that is its label.
+    """Return each task `trials` times for each combination of settings (`NAME=VALUE`), which is its label.
 
-    A single combination is in no name, and without trials no label. Raises NotSetUpError.
+    A single combination is in no id; with a single trial it is no label either. Raises NotSetUpError.
     """
     axes: dict[str, dict[str, Any]] = {}
-    for name, _, text in (setting.partition("=") for setting in settings):
+    for name, sign, text in (setting.partition("=") for setting in settings):
+        if not sign:
+            raise NotSetUpError(f"--setting {shown(name)}: write NAME=VALUE, as in --setting max_repairs=1")
         try:
             axes.setdefault(name, {})[text if name == "model" else f"{name}={text}"] = SETTINGS[name].parse(text)
         except (KeyError, ValueError) as error:
@@ -244,7 +258,7 @@ def _name_of(repository: str, folder: Path) -> str:
 def parse_tasks(lines: Sequence[str], name: str, look: Look | None = None) -> list[FleetTask]:
     """Return the tasks of the lines of the list `name`; paths count from its folder. Raises NotSetUpError.
 
-    `look` finds the mistakes in their repositories: without it these are results of the tasks.
+    `look` finds mistakes in the repositories; without it each of them becomes the result of its task.
     """
     values: dict[int, Any] = {}
     tasks: dict[int, FleetTask] = {}
@@ -277,7 +291,7 @@ def parse_tasks(lines: Sequence[str], name: str, look: Look | None = None) -> li
 
 
 def _with_defaults(values: Mapping[int, Any]) -> Iterator[tuple[int, Any]]:
-    """Yield the lines of tasks with what a first line says for all; that line alone where it has mistakes."""
+    """Yield the lines of tasks with the defaults of a first line; that line alone if it has mistakes."""
     first = next(iter(values))
     defaults = values[first].get("defaults") if isinstance(values[first], dict) else None
     if not isinstance(defaults, dict):
@@ -293,7 +307,7 @@ def _with_defaults(values: Mapping[int, Any]) -> Iterator[tuple[int, Any]]:
 
 
 def _merged(defaults: Mapping[str, Any], values: Any) -> Any:
-    """Return the values of a line with the defaults; of settings and files each counts by itself."""
+    """Return the values of a line over the defaults, which are merged setting by setting and file by file."""
     if not isinstance(values, dict):
         return values
     both = [key for key in defaults.keys() & values.keys() if isinstance(defaults[key], dict)]
@@ -302,7 +316,7 @@ def _merged(defaults: Mapping[str, Any], values: Any) -> Any:
 
 
 def _bound(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings whose base URLs name the providers of the models beside them, before another's are added."""
+    """Return the settings with each base URL bound to the provider of its model, before another model is added."""
     bound = dict(settings)
     for role in ("", "fallback_"):
         model, url = bound.get(f"{role}model"), bound.get(f"{role}base_url")
@@ -330,7 +344,7 @@ _PATTERNS = {
 
 
 def _taken(names: Mapping[int, str]) -> Iterator[tuple[int, str]]:
-    """Yield the ids that are there twice, or would be on a file system without regard to case."""
+    """Yield the lines whose ids are reserved or used twice, also in other letter case, with the problem."""
     counts = Counter(map(str.lower, names.values()))
     for number, name in names.items():
         if counts[name.lower()] > 1:

@@ -27,16 +27,16 @@ from code_commit.fleet.results import (
     TaskOutcome,
     add_result,
     append_line,
+    first_run,
     free_room,
-    land,
     packed,
     read_own,
     reserve_room,
+    store_result,
     write_own,
 )
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import first_run
 from code_commit.runs.record import RunRecord, load_run_record
 
 _DIGITS = 16
@@ -212,13 +212,13 @@ class ResultStore:
         reserve_room(self._out, self._unfinished.sizes)
         self._pages.catch_up()
 
-    def land(self, task: FleetTask, outcome: TaskOutcome) -> bool:
+    def take(self, task: FleetTask, outcome: TaskOutcome) -> bool:
         """Take what came of a task; return whether to go on with what has not begun."""
         if outcome.result.status == "interrupted" and not outcome.result.run:
             return True
         outcome = self._write(task, outcome, is_over=outcome.result.status != "interrupted")
         self._unfinished.drop(task, but_its_own=outcome.result.status not in _FINAL)
-        self.table.landed(outcome.result)
+        self.table.report(outcome.result)
         self.table.totals.cost_usd = self._unfinished.spent
         self._pages.write()
         return self._failures.allow_more_after(outcome.result)
@@ -229,7 +229,7 @@ class ResultStore:
             baseline = self._baselines.of(task)
             if baseline.state == CANNOT_RUN:
                 result = task.ended("not_set_up", NotSetUpError.exit_code, baseline.message, error="baseline")
-                self.table.landed(self._write(task, TaskOutcome(result), is_over=True).result)
+                self.table.report(self._write(task, TaskOutcome(result), is_over=True).result)
 
     def note(self, task: FleetTask, outcome: TaskOutcome) -> None:
         """Write the log of a task that continues later, and a line if it has cost something."""
@@ -244,7 +244,7 @@ class ResultStore:
             facts: Any = {"path": str(task.path or ""), "baseline": self._baselines.of(task).state}
             outcome = outcome._replace(result=replace(self._unfinished.count(outcome.result), **facts))
             if is_over:
-                land(self._out, outcome, self._results)
+                store_result(self._out, outcome, self._results)
             elif outcome.result.run:
                 append_line(self._out / RESULTS, outcome.result)
             if is_over or outcome.result.run:

@@ -1,6 +1,6 @@
-"""One task, as a worker of the cluster does it: a clone of its own, and the real commands as processes of their own.
+"""A task on a worker: a clone of its own, in which the commands run as processes.
 
-Below the worker's folder each repository has one bare copy, whose objects its clones share.
+The worker's folder has one bare copy of each repository, whose objects the clones share.
 """
 
 import json
@@ -29,8 +29,9 @@ from code_commit.fleet.processes import (
     WorkerError,
     tells_of_no_room,
 )
-from code_commit.fleet.results import Result, TaskOutcome, packed, unpack
+from code_commit.fleet.results import Result, TaskOutcome, first_run, packed, unpack
 from code_commit.fleet.tasks import BUILD_ALONE, LIMITS, FleetTask
+from code_commit.fleet.unfinished import log_path
 from code_commit.git import Repository, UnansweredError
 from code_commit.llm.call import TOO_MANY_REQUESTS
 from code_commit.llm.ledger import ROUNDING
@@ -41,8 +42,12 @@ from code_commit.settings import KEYS_VARIABLE
 from code_commit.terminal import TAIL_BYTES, last_lines, shown
 from code_commit.trust import isolated
 
+TASK_PREFIX = "task-"
+"""The begin of the name of a task's folder."""
 _LONGEST_REASON = 200
 _BASE = "base-commit.txt"
+_TASK = "task.json"
+"""Beside the clone: the name of the task's log in OUT, and the base commit."""
 _INTERRUPTED: Any = {"status": "interrupted", "exit_code": 128 + signal.SIGTERM, "message": "the fleet was ended"}
 _UNVERIFIED = "green, but not verified: "
 _MACHINE_FAILED: Any = {"status": "machine_failed", "exit_code": MachineError.exit_code}
@@ -51,14 +56,14 @@ _MACHINE_FAILED: Any = {"status": "machine_failed", "exit_code": MachineError.ex
 def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
     task: FleetTask, source: Source, place: Path, max_cost: float | None, supervision: TaskSupervision, log: bytes = b""
 ) -> TaskOutcome:
-    """Do the task in a clone below `place`, which is removed then, until its run has cost so many US dollars at most.
+    """Do the task in a clone below `place`, and remove the clone. The run may cost `max_cost` US dollars.
 
-    `log` is that of a run to continue. A task that is not wanted any more returns as it is then. Raises WorkerError
+    `log` is the packed log of a run to continue. A task that is not wanted any more ends at once. Raises WorkerError
     and OSError.
     """
     begun = time.monotonic()
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=place, prefix="task-", ignore_cleanup_errors=True) as folder:
+    with TemporaryDirectory(dir=place, prefix=TASK_PREFIX, ignore_cleanup_errors=True) as folder:
         run = _Run(task, Path(os.path.realpath(folder), "clone"), supervision)
         try:
             with used_copy(copy_path(place, source.url)) as bare:
@@ -77,7 +82,7 @@ def machine_failed(task: FleetTask, message: str) -> Result:
 
 
 class _Run:
-    """The run of a task in its clone: what its log tells while it goes on, and what comes of it."""
+    """The run of a task in its clone. It reports the log as it grows, and returns the outcome."""
 
     def __init__(self, task: FleetTask, root: Path, supervision: TaskSupervision) -> None:
         self._task, self._root, self._supervision = task, root, supervision
@@ -100,16 +105,18 @@ class _Run:
             return TaskOutcome(self._workshop.build_before(bare, self._commit))
         if self._task.solution:
             return TaskOutcome(self._workshop.validate(bare, self._commit, self._task.solution))
+        told = json.dumps([log_path(Path(), self._task).name, self._commit])
+        (self._root.parent / _TASK).write_text(told, encoding="utf-8")
         self._repository = self._workshop.clone(bare, self._commit, self._root, self._task.overlay)
         self._take_up(log)
         self._roll_up_and_run(max_cost)
         return self.outcome()
 
     def _take_up(self, log: bytes) -> None:
-        """Put the log of an earlier start back; the limits of time and money are those that the task has now.
+        """Put the log of an earlier start into the clone, with the limits of time and money that the task has now.
 
-        The last build of a finished run is repeated, since no log has its other files. If the base has moved, only that
-        is done: the LLM saw the earlier files.
+        The last build of a finished run is repeated, since the log lacks the files that it made. If the base has moved,
+        nothing else is done: the LLM saw the earlier files.
         """
         if not log:
             return
@@ -134,7 +141,7 @@ class _Run:
                 shutil.rmtree(folder.parent)
 
     def _is_as_before(self, folder: Path) -> bool:
-        """Tell whether the clone has each file that a run changed as the run found it: its base may have moved on."""
+        """Return whether each file that a run changed is in the clone as the run found it."""
         try:
             edits, lost = read_changes(folder, self._root)
             files = {edit.path: self._root / edit.path for edit in edits}
@@ -144,9 +151,9 @@ class _Run:
         return not lost and all(found[edit.path] == edit.old for edit in edits)
 
     def _roll_up_and_run(self, max_cost: float | None) -> None:
-        """Write codeRollup.txt and run the main job, or continue it. Raises NotSetUpError.
+        """Write codeRollup.txt and run the main job, or continue it. Raises NotSetUpError and WorkerError.
 
-        The limit holds for both: a run that begins anew has what the earlier one left.
+        The limit includes the cost of an earlier run: a new run gets the rest.
         """
         limits = () if max_cost is None else (max_cost, max(max_cost - self._spent, ROUNDING))
         again, anew = [["--max-cost", repr(limit)] for limit in limits] or ([], [])
@@ -160,7 +167,7 @@ class _Run:
             raise kind(printed["message"])
 
     def _printed(self, name: str) -> Any:
-        """Return what a command printed, None where it printed nothing."""
+        """Return the JSON that a command printed, None without any."""
         with suppress(OSError, ValueError):
             return json.loads((self._root.parent / name).read_bytes())
 
@@ -169,7 +176,7 @@ class _Run:
         return load_run_record(json.dumps(printed)) if printed else None
 
     def outcome(self) -> TaskOutcome:
-        """Return what came of the run: by its log folder where it began, else by what it printed."""
+        """Return the outcome of the run, from its log folder, or from its output if it has none."""
         self._processes.set_timeout(None)
         folder = self._log_folder()
         if folder is None:
@@ -205,7 +212,7 @@ class _Run:
         return TaskOutcome(result, content, redact(patches.changes), log, redact(patches.build))
 
     def _verify(self, tree: str, log: Path) -> dict[str, Any]:
-        """Build a green result once more, with the files over it that the run did not see; return what that changes."""
+        """Build a green result again with the files that the run did not see; return the members that this changes."""
         self._processes.set_timeout(self._task.timeout)
         try:
             commit = self._processes.git(
@@ -221,7 +228,7 @@ class _Run:
         return {"verified": not why, **(failed if why else {})}
 
     def _facts_of(self, record: RunRecord | None) -> dict[str, Any]:
-        """Return the members of the result that tell of the run, and how the task ended."""
+        """Return the members of the result that the record determines."""
         end = self._end_of(record)
         if record is None:
             return end
@@ -241,7 +248,7 @@ class _Run:
         }
 
     def _end_of(self, record: RunRecord | None) -> dict[str, Any]:
-        """Return how the task ended: by its time, by the fleet, by the machine, or as its run did."""
+        """Return status, exit code and message: by timeout, by the fleet, by the machine, or of the run."""
         if self._processes.is_late and not (record and record.status == "success"):
             message = f"timed out after {duration(self._task.timeout or 0)}"
             return {"status": "timed_out", "exit_code": 128 + signal.SIGTERM, "message": message}
@@ -265,7 +272,7 @@ class _Run:
         return ""
 
     def _look(self) -> None:
-        """Pass on what the log says that is new."""
+        """Report what is new in the log."""
         with suppress(OSError, ValueError):
             folder = self._log_folder()
             if folder and (written := (folder / "run.json").stat().st_mtime_ns) != self._record_seen:
@@ -273,7 +280,7 @@ class _Run:
                 self._record_seen = written
 
     def _pass_on(self, folder: Path, content: bytes) -> None:
-        """Pass on what this content of run.json says; the log only where no answer is half applied in it."""
+        """Report this content of run.json; the log only while no answer is half applied."""
         record = load_run_record(content)
         retries = [retry for attempt in record.attempts for retry in attempt.retries]
         met = sum(retry.status in TOO_MANY_REQUESTS for retry in retries)
@@ -281,26 +288,50 @@ class _Run:
             self._supervision.limited()
         self._limits_met = met
         steps = [(len(each.unsettled_usd), each.finish_reason, each.verdict, each.build) for each in record.attempts]
-        is_applying = any(each.changes and each.verdict is None for each in record.attempts[-1:])
-        if steps != self._logged and not is_applying:
+        if steps != self._logged and not _is_applying(record):
             log = self._packed_log(folder, content, record)
             if (folder / "run.json").read_bytes() == content:  # else it is packed again, with the next look
                 self._supervision.logged(log)
                 self._logged = steps
 
     def _packed_log(self, folder: Path, content: bytes, record: RunRecord) -> bytes:
-        """Return the packed log of a run, with this content of run.json: what it tells of was written before it."""
-        choice = {"choice": folder.with_name(record.choice.run)} if record.choice else {}
-        return packed({"": folder} | choice, {"run.json": content, _BASE: self._commit.encode()}, self._packed)
+        """Return the packed log of a run with this content of run.json, which was written after the other files."""
+        return _packed_log(folder, content, record, self._commit, self._packed)
 
     def _log_folder(self) -> Path | None:
         return next(reversed(list_runs(self._root)), None)
 
 
-def recorded_cost(record: RunRecord) -> float | None:
-    """Return what a run can have cost in US dollars, None where a price is not known.
+def _is_applying(record: RunRecord) -> bool:
+    """Tell whether an answer may be half applied."""
+    return any(each.changes and each.verdict is None for each in record.attempts[-1:])
 
-    A call whose end is not known counts with the most that it can have cost.
+
+def _packed_log(
+    folder: Path, content: bytes, record: RunRecord, base: str, kept: dict[str, tuple[tuple[int, ...], bytes]]
+) -> bytes:
+    choice = {"choice": folder.with_name(record.choice.run)} if record.choice else {}
+    return packed({"": folder} | choice, {"run.json": content, _BASE: base.encode()}, kept)
+
+
+def left_log(folder: Path) -> tuple[str, bytes]:
+    """Return the name in OUT and the content of the log in the folder of a task whose worker was killed.
+
+    Raises OSError, and ValueError where there is none that can be continued.
+    """
+    name, base = json.loads((folder / _TASK).read_bytes())
+    for run in reversed(list_runs(folder / "clone")):
+        content = (run / "run.json").read_bytes()
+        if not _is_applying(record := load_run_record(content)):
+            return name, _packed_log(run, content, record, base, {})
+        break
+    raise ValueError(folder)
+
+
+def recorded_cost(record: RunRecord) -> float | None:
+    """Return the cost of a run in US dollars, None if a price is unknown.
+
+    A call that did not end counts with its highest possible cost.
     """
     may_be_paid = record.error.may_be_paid if record.error else record.finished is None
     unknown = (
@@ -312,8 +343,3 @@ def recorded_cost(record: RunRecord) -> float | None:
     choice = record.choice
     is_unknown = choice is not None and choice.calls > 0 and choice.cost_usd is None and not choice.unsettled_usd
     return None if is_unknown or any(unknown) else record.spent_usd
-
-
-def first_run(record: RunRecord) -> str:
-    """Return the name by which a run's cost is counted: that of its choice of files, whose cost it includes."""
-    return record.choice.run if record.choice else record.run

@@ -5,13 +5,15 @@ from typing import Self
 
 from code_commit.errors import LLMError
 from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response, Settlement
+from code_commit.llm.addresses import state_folder
 from code_commit.llm.call import Call
 from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing, count_of
 from code_commit.llm.jobs import fetch_job, run_job
 from code_commit.llm.ledger import ROUNDING, Ledger
 from code_commit.llm.models import UNLIMITED, VENDORS, Bid, bid_for, check_base_url, cost_of, explain_misfit
+from code_commit.llm.pace import Pace
 from code_commit.llm.replay import ReplayLLM
-from code_commit.llm.vendor import LlmConfig
+from code_commit.llm.vendor import LlmConfig, estimate_tokens
 from code_commit.project import Project
 from code_commit.redaction import Redactor, whole_characters
 from code_commit.version import __version__
@@ -44,6 +46,7 @@ class NetworkLLM:
         )
         headers = vendor.headers(key.value if key else "", settings)
         self._connection = Connection(self._endpoint, _HEADERS | headers, timing or Timing())
+        self._pace = Pace(self._endpoint, state_folder(project), self._connection.timing)
 
     def __enter__(self) -> Self:
         return self
@@ -55,7 +58,7 @@ class NetworkLLM:
         """Return the answer, and retry failures that can pass. Raises LLMError, whose message never holds the key.
 
         Each request that may start an answer reserves its highest cost. If the money left pays only for a shorter
-        answer, the request asks for a shorter one.
+        answer, the request asks for a shorter one. Raises MachineError if the pace of requests cannot be kept.
         """
         settings, left = self._endpoint.settings, self._ledger.left
         if misfit := explain_misfit(self._choice, settings, prompt):
@@ -71,7 +74,7 @@ class NetworkLLM:
         listener.requested(endpoint.base_url + self._api.path, self._connection.headers, body)
         call = Call(self._connection, listener, body, endpoint)
         try:
-            return call.retry(lambda: self._ask(call, bid))
+            return call.retry(lambda: self._ask(call, bid, estimate_tokens(prompt.text)))
         except LLMError as error:
             error.may_be_paid = call.unsettled > 0
             raise
@@ -89,16 +92,21 @@ class NetworkLLM:
             return 0
         return math.ceil(count_of(reply.body, counter.member) * _COUNT_MARGIN) if reply.is_success else 0
 
-    def _ask(self, call: Call, bid: Bid | None) -> Response:
-        """Send the request and return the answer. The reservation stays until the provider counts the tokens."""
-        path, assemble = self._api.path, self._api.assemble
+    def _ask(self, call: Call, bid: Bid | None, tokens: int) -> Response:
+        """Send the request and return the answer. The reservation stays until the provider counts the tokens.
+
+        The wait for its turn, as a prompt of about so many tokens, is no part of the call's time.
+        """
+        path, assemble, begun = self._api.path, self._api.assemble, call.timing.now()
+        self._pace.wait(tokens, call.listener.progressed)
+        self._connection.deadline += call.timing.now() - begun
         if bid:
             self._ledger.reserve(bid.usd, str(bid))
             call.listener.reserved(bid.usd)
         call.unsettled += 1
         try:
             reply = call.stream(path, assemble) if assemble else run_job(call, path)
-            return self._read(call, reply, bid, bid.usd if bid else 0.0)
+            response = self._read(call, reply, bid, bid.usd if bid else 0.0)
         except (PassingFailure, LLMError) as failure:
             failure.may_be_paid = call.may_be_paid
             if not call.may_be_paid:
@@ -107,6 +115,8 @@ class NetworkLLM:
                     self._ledger.settle(bid.usd, 0.0)
                     call.listener.released(bid.usd)
             raise
+        self._pace.add(max(0, response.usage.input - tokens) + response.usage.output)
+        return response
 
     def fetch(self, job_id: str, listener: ExchangeListener, reserved: float, timeout: float | None = None) -> Response:
         """Return the answer of an earlier call's job. Raises LLMError, of the kind `refused` if there is none."""

@@ -72,9 +72,15 @@ def _line(project: Project, provider: str, url: str) -> str:
 
 def _memory(project: Project) -> Path | None:
     """Return the file of the remembered addresses, None if it would be in the work tree."""
+    folder = state_folder(project)
+    return folder and folder / "addresses"
+
+
+def state_folder(project: Project) -> Path | None:
+    """Return the folder of what is remembered of all runs of this user, None if it would be in the work tree."""
     folder = Path(os.environ.get("XDG_STATE_HOME", ""))
     if not folder.is_absolute():
         folder = Path(os.path.expanduser("~/.local/state"))  # noqa: PTH111 - no error
-    file = Path(os.path.realpath(folder / "code-commit" / "addresses"))
+    own = Path(os.path.realpath(folder / "code-commit"))
     top = project.git.work_tree if project.git else project.root
-    return file if folder.is_absolute() and not file.is_relative_to(top) else None
+    return own if folder.is_absolute() and not own.is_relative_to(top) else None

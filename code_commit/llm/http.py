@@ -55,6 +55,7 @@ class Timing(NamedTuple):
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+    wall_clock: Callable[[], float] = time.time
     random: Callable[[], float] = lambda: time.time() % 1  # from 0 to 1, for jitter
 
     connect: float = 15.0

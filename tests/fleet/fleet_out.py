@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from code_commit.fleet.page import write_pages
-from code_commit.fleet.results import Result, TaskOutcome, load_results, results_folder
-from code_commit.fleet.results import land as land_outcome
+from code_commit.fleet.results import Result, TaskOutcome, load_results, results_folder, store_result
 
 EVIL = "<script>window.hacked=1</script>"
 IMAGE = '"><img src=x onerror="window.hacked=2">'
@@ -22,9 +21,9 @@ RESULTS = [
 ]
 
 
-def land(out: Path, *parts: Result | bytes) -> None:
+def store(out: Path, *parts: Result | bytes) -> None:
     """Land an outcome of these parts beside the results that are in OUT."""
-    land_outcome(out, TaskOutcome(*parts), load_results(out))
+    store_result(out, TaskOutcome(*parts), load_results(out))
 
 
 def write_fleet(out: Path, tasks: str = "abcde") -> Path:
@@ -32,6 +31,6 @@ def write_fleet(out: Path, tasks: str = "abcde") -> Path:
     with results_folder(out):
         for result in RESULTS:
             record = RECORD if result.is_green else RECORD.replace(b'"success"', b'"running"')
-            land(out, result, record if result.attempts else b"", PATCH if result.is_green else b"", b"")
+            store(out, result, record if result.attempts else b"", PATCH if result.is_green else b"", b"")
         write_pages(out, tasks, load_results(out))
     return out

@@ -21,7 +21,9 @@ def test_a_baseline_is_built_once_and_what_cannot_run_asks_no_llm(tmp_path, clus
     git(tmp_path, "init", "-q", "empty")
     tasks = make_list(tmp_path / "tasks.jsonl", *lines, task("empty", empty, settings=server.settings))
     done = run_fleet(cluster, tasks, "--trials", "2")
-    assert "builds before anything is asked: 2 cannot run, 1 green, 1 red" in done.stderr, done.stderr
+    assert "baseline: build.sh cannot run in 2 of 4, passes in 1, fails in 1, before any change" in done.stderr, (
+        done.stderr
+    )
     found = results(tmp_path)
     ends = {"green": ("success", "green"), "red": ("success", "red")}
     ends |= dict.fromkeys(("none", "empty"), ("not_set_up", "cannot run"))
@@ -36,7 +38,7 @@ def test_a_baseline_is_built_once_and_what_cannot_run_asks_no_llm(tmp_path, clus
     assert sorted(line["state"] for line in lines) == ["cannot run", "cannot run", "green", "red"]
 
     asked = run_fleet(cluster, tasks, "--trials", "2", "--only", "none", "--only", "red")
-    assert "builds before anything is asked: 1 cannot run" in asked.stderr, "red is known"
+    assert "baseline: build.sh cannot run in 1 of 1, before any change" in asked.stderr, "red is known"
     skipped = run_fleet(cluster, tasks, "--trials", "3", "--skip-red", "--only", "red.3", "--only", "green.3")
     assert "1 of 2 tasks green, 1 not done" in skipped.stderr
     again = cluster.run_fleet(tasks, "--trials", "2", "--only", "none")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from command import CODE_COMMIT, git, tree, wait_for
 from fleet_tools import (
+    PRICES,
     RIGHT,
     WRONG,
     fleet_words,
@@ -95,15 +96,21 @@ def test_a_key_that_is_missing_here_is_told_once_before_anything_is_cloned(forke
     done = forked_fleet.run(fleet_words(tasks), tmp_path, os.environ)
     assert (done.returncode, (tmp_path / "out" / "results.jsonl").read_text()) == (2, "")
     way = "set {}, or CODE_COMMIT_KEYS to a folder with {}-key.txt"
+    checked = forked_fleet.run([*fleet_words(tasks), "--check"], tmp_path, os.environ)
+    assert (checked.returncode, checked.stdout, checked.stderr) == (2, "", done.stderr)
     assert done.stderr.split("\n") == [
         f"code-commit: no key for openai (2 tasks): {way.format('OPENAI_API_KEY', 'openai')}",
         f"  no key for anthropic (1 task): {way.format('ANTHROPIC_API_KEY', 'anthropic')}",
         f"  no key for any provider (1 task): {way.format(' or '.join(KEY_VARIABLES.values()), 'PROVIDER')}",
         "",
     ]
-    (tmp_path / "keys").mkdir()
-    (tmp_path / "keys" / "openai-key.txt").write_text("sk-test-0123456789")
     monkeypatch.setenv("CODE_COMMIT_KEYS", str(tmp_path / "keys"))
+    with pytest.raises(NotSetUpError, match=r"CODE_COMMIT_KEYS names .*/keys, which is no folder"):
+        _require_keys(read_tasks(tasks))
+    (tmp_path / "keys").mkdir()
+    with pytest.raises(NotSetUpError, match=r"OPENAI_API_KEY, or write it into .*/keys/openai-key.txt"):
+        _require_keys(read_tasks(tasks))
+    (tmp_path / "keys" / "openai-key.txt").write_text("sk-test-0123456789")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test-0123456789")
     _require_keys(read_tasks(tasks))
 
@@ -318,6 +325,25 @@ def test_the_workers_folder_is_nobody_elses(forked_fleet, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_call_that_had_just_begun_counts_though_the_fleet_is_killed(tmp_path, server):
+    """Nobody has seen it in the log by then; it can have cost 50 cents, and the same again costs 5."""
+    repository = make_repository(tmp_path / "repository")
+    tasks = make_list(tmp_path / "tasks.jsonl", task("a", repository, settings=server.settings | PRICES))
+    own = os.environ | {"TMPDIR": str(tmp_path)}  # where no other fleet removes what this one leaves
+    words = [*CODE_COMMIT, *fleet_words(tasks, "--quiet", "--at-once", "1")]
+    server.go.clear()
+    with subprocess.Popen(words, cwd=tmp_path, env=own) as fleet:
+        wait_for(lambda: server.calls, pause=0.001)
+        fleet.kill()
+    wait_for(lambda: not processes_with(f"{tmp_path}/code-commit-fleet"), pause=0.2)
+    server.go.set()
+    assert subprocess.run(words, cwd=tmp_path, env=own, check=False).returncode == 0
+    assert len(server.calls) == 2
+    assert results(tmp_path)["a"]["paid_usd"] == pytest.approx(0.55)
+    assert not list(tmp_path.glob("code-commit-fleet-*/*/*-*")), "nothing of either is left"
+
+
+@pytest.mark.slow
 def test_a_second_interrupt_leaves_at_once_and_still_nothing_runs_on(tmp_path):
     """The whole process group has it, as from a terminal; the build takes five seconds to end."""
     repository = make_repository(tmp_path / "repository", f"trap '' TERM; touch {tmp_path}/built; sleep 666; sleep 666")
@@ -345,7 +371,7 @@ def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, ca
     for name in ("code_commit.fleet.cluster", "code_commit.fleet.dispatcher"):
         monkeypatch.delitem(sys.modules, name, raising=False)
         monkeypatch.delattr(name, raising=False)
-    tasks = str(make_list(tmp_path / "tasks.jsonl", task("a", make_repository(tmp_path / "repository"))))
+    tasks = str(make_list(tmp_path / "tasks.jsonl", task("a", make_repository(tmp_path / "repository"), "replay:x")))
 
     def told(*words):
         options = vars(make_parser(["fleet", *words]).parse_args(["fleet", *words]))

@@ -204,6 +204,6 @@ def test_a_validation_ends_when_it_has_enough_or_no_hope(capsys, kinds, printed,
             failed = {"status": "unfit", "exit_code": 1, "message": f"{kind}: | no tests ran", "error": kind}
             end = {"status": "success", "exit_code": 0} if kind == "fit" else failed
             given += 1
-            sieve.land(None, TaskOutcome(Result(name, "d", **end)))
+            sieve.take(None, TaskOutcome(Result(name, "d", **end)))
     assert (capsys.readouterr().out, sieve.hopeless) == (printed, hopeless)
     assert given == {"late: | no tests ran": 5}.get(hopeless, 2 if printed == "0\n1\n" else len(kinds))

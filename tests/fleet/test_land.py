@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from command import git, tree
-from fleet_out import RECORD, land
+from fleet_out import RECORD, store
 from fleet_tools import make_list, make_repository, task
 
 from code_commit.errors import NotSetUpError
@@ -70,12 +70,13 @@ class Fleet:
         facts = {"commit": base, "base": "HEAD", "patch": digest_of(mails[0]), "query": "Make ok.txt say ok."}
         result = Result(name or root.name, "d", "success", 0, **place | facts | more)
         with results_folder(self.out):
-            land(self.out, result, RECORD, mails[0], b"", mails[1])
+            store(self.out, result, RECORD, mails[0], b"", mails[1])
         return result
 
     def land(self, **options) -> dict[str, SimpleNamespace]:
         results = load_results(self.out)
-        return {each.id: each for each in land_results(self.out, results, FleetOptions(**options))}
+        done = load_landings(self.out, results)
+        return {each.id: each for each in land_results(self.out, results, FleetOptions(**options), done)}
 
     def states(self) -> dict[str, str]:
         results = load_results(self.out)
@@ -143,7 +144,7 @@ def test_the_same_command_does_the_rest_also_after_a_kill(fleet):
     for root in roots:
         fleet.add_green(root)
     results = load_results(fleet.out)
-    next(land_results(fleet.out, results, FleetOptions()))
+    next(land_results(fleet.out, results, FleetOptions(), {}))
     (fleet.out / "landed.jsonl").write_text('{"id": "tw')  # the line of the first was lost
     assert [landing.branch for landing in fleet.land().values()] == ["fleet/one", "fleet/two"]
     assert [git(root, "branch", "--list", "fleet/*").split() for root in roots] == [["fleet/one"], ["fleet/two"]]
@@ -195,6 +196,22 @@ def test_a_newer_base_gets_the_change_and_is_told_to_be_unbuilt(fleet):
     assert find_moved({"web": result}, load_landings(fleet.out, {"web": result})) == {"web"}
     change(root, "more\n", "more.txt")
     assert fleet.land()["web"] == landing, "one branch is enough"
+
+
+def test_no_program_of_the_users_git_merges(fleet):
+    """Attributes choose a driver for all files, a filter for another, which `merge.renormalize` would run."""
+    root = fleet.make("web")
+    mine = f"touch {fleet.folder}/ran; cat"
+    change(root, "*.txt merge=mine filter=mine\n", ".gitattributes")
+    fleet.add_green(root)
+    newer = change(root, LINES.replace("8", "eight"))
+    settings = {"merge.mine.driver": f"{mine} %B >%A", "filter.mine.clean": mine, "filter.mine.smudge": mine}
+    for name, value in (settings | {"merge.default": "mine", "merge.renormalize": "true"}).items():
+        git(root, "config", name, value)
+    landing = fleet.land()["web"]
+    assert (landing.state, landing.message.split(" ")[-4][:-1]) == ("base moved", newer[:12])
+    assert not (fleet.folder / "ran").exists()
+    assert git(root, "show", "fleet/web:ok.txt").split() == ["ok", *"01234567", "eight"]
 
 
 def test_a_conflict_leaves_nothing_behind(fleet):
@@ -264,7 +281,7 @@ def test_what_is_named_lands_and_the_page_names_how(fleet):
     )
     group = first.patch[:12]
     with results_folder(fleet.out):
-        land(fleet.out, Result("red", "d", "build_failed", 1, patch="66"), b"", b"", b"")
+        store(fleet.out, Result("red", "d", "build_failed", 1, patch="66"), b"", b"", b"")
     write_pages(fleet.out, (), load_results(fleet.out))
     page = (fleet.out / "index.html").read_text()
     assert page.count(f"code-commit fleet --land {fleet.out} --group {group}") == 1
@@ -312,7 +329,7 @@ def test_a_second_campaign_does_again_only_what_has_to_be(cluster, server, tmp_p
     assert checked.stdout.endswith("1 kept, 0 would go on, 2 would be built again, 0 would begin\n")
     again = cluster.run_fleet(tasks, "--moved")
     assert (again.returncode, len(server.calls)) == (0, 1), again.stderr
-    assert land_all() == (0, [["conflicting", "landed"], ["moved", "landed"], ["same", "landed"]])
+    assert land_all() == (0, [["conflicting", "landed"], ["moved", "landed"], ["same", "landed before"]])
     assert git(roots["moved"], "branch", "--list", "fleet/*").split() == ["fleet/moved", "fleet/moved-2"]
     assert git(roots["moved"], "show", "fleet/moved-2:ok.txt", "fleet/moved-2:more.txt") == "ok\nmore\n"
     server.calls.clear()

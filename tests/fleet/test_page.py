@@ -4,7 +4,7 @@ import re
 
 import pytest
 from command import git
-from fleet_out import EVIL, PATCH, RECORD, land, write_fleet
+from fleet_out import EVIL, PATCH, RECORD, store, write_fleet
 
 from code_commit.commands.log import run
 from code_commit.errors import LogError
@@ -35,14 +35,14 @@ def test_equal_patches_of_repositories_stand_together_and_each_names_the_one_to_
     with results_folder(out):
         for name, patch, built in (("a", "1", ()), ("b", "2", ()), ("c", "2", ("x.lock",)), ("d", "2", ())):
             more = {"patch": patch, "lines_added": 3, "lines_removed": 1, "model": "chat:fake", "cost_usd": 0.00002}
-            land(
+            store(
                 out,
                 Result(name, "d", "success", 0, repository=f"../{name}", build_changes=built, rewritten=built, **more),
                 b"",
                 PATCH,
                 b"",
             )
-        land(out, Result("e", "d", "not_set_up", 2, repository="../e"), b"", b"", b"")
+        store(out, Result("e", "d", "not_set_up", 2, repository="../e"), b"", b"", b"")
         write_pages(out, "abcde", load_results(out))
     page = (out / "index.html").read_text()
     rows = [" ".join(re.sub("<.*?>", " ", row).split()) for row in re.findall(r"<tr><td>.*?</tr>", page, re.DOTALL)]
@@ -78,7 +78,7 @@ def test_the_page_of_a_task_is_made_once_and_anew_with_another_result(out):
     page.write_text("kept")
     write_pages(out, "abfgh", load_results(out))
     assert page.read_text() == "kept"
-    land(out, Result("a", "d2", "success", 0, attempts=1), RECORD, PATCH.replace(b"the patch", b"another"), b"")
+    store(out, Result("a", "d2", "success", 0, attempts=1), RECORD, PATCH.replace(b"the patch", b"another"), b"")
     write_pages(out, "abfgh", load_results(out))
     assert "of another" in page.read_text()
     assert set(load_results(out)) == set("abcde")

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 from fleet_out import RECORD as RECORD_OF_A_RUN
-from fleet_out import land
+from fleet_out import store
 
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.fleet.page import write_pages
-from code_commit.fleet.results import Result, TaskOutcome, load_results, packed, results_folder
-from code_commit.fleet.results import land as land_outcome
+from code_commit.fleet.results import Result, TaskOutcome, load_results, packed, results_folder, store_result
 from code_commit.fleet.unfinished import Unfinished
 
 RECORD, PATCH = b'{"run": "r"}', b"diff --git a/a b/a\n"
@@ -60,7 +59,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfil
 
 
 def test_a_result_lands_with_its_files_for_its_owner_alone(out, log):
-    land(out, GREEN, RECORD, PATCH, log)
+    store(out, GREEN, RECORD, PATCH, log)
     assert load_results(out) == {"a": GREEN}
     kept = {"run.json": RECORD, "changes.patch": PATCH, "log/1-query.txt": b"asked\n"}
     assert tree(out / "a") == {**kept, "log/snapshot/originals/x": b"old\n"}
@@ -70,25 +69,25 @@ def test_a_result_lands_with_its_files_for_its_owner_alone(out, log):
 
 def test_a_green_result_is_never_removed_by_a_red_one(out, log):
     """For the same line it still counts, with the cost of the red one; for another line it is kept."""
-    land(out, GREEN, RECORD, PATCH, log)
+    store(out, GREEN, RECORD, PATCH, log)
     for number in range(2):
-        land(out, Result("a", "d1", "build_failed", 1, cost_usd=0.25, paid_usd=0.75 + number), b"{}", b"", b"")
+        store(out, Result("a", "d1", "build_failed", 1, cost_usd=0.25, paid_usd=0.75 + number), b"{}", b"", b"")
     assert load_results(out)["a"] == replace(GREEN, paid_usd=1.75)
     assert (out / "a" / "changes.patch").read_bytes() == PATCH
     assert tree(out / "a" / "red") == {"run.json": b"{}"}
 
     other = Result("a", "d2", "build_failed", 1)
-    land(out, other, b"{}", b"", b"")
+    store(out, other, b"{}", b"", b"")
     assert load_results(out)["a"] == other
     assert not (out / "a" / "changes.patch").exists()
     assert (out / "a" / "green" / "changes.patch").read_bytes() == PATCH
 
 
 def test_the_latest_result_of_a_task_counts_and_replaces_its_folder(out, log):
-    land(out, replace(GREEN, status="build_failed", exit_code=1), RECORD, PATCH, log)
-    land(out, Result("b", "d", "not_set_up", 2, message="cannot be cloned"), b"", b"", b"")
+    store(out, replace(GREEN, status="build_failed", exit_code=1), RECORD, PATCH, log)
+    store(out, Result("b", "d", "not_set_up", 2, message="cannot be cloned"), b"", b"", b"")
     again = Result("a", "d2", "llm_error", 3)
-    land(out, again, b"{}", b"", b"")
+    store(out, again, b"{}", b"", b"")
     assert load_results(out)["a"] == again
     assert set(load_results(out)) == {"a", "b"}
     assert tree(out / "a") == {"run.json": b"{}"}
@@ -108,7 +107,7 @@ def test_the_latest_result_of_a_task_counts_and_replaces_its_folder(out, log):
     ids=lambda info: info.name,
 )
 def test_an_archive_brings_plain_files_of_its_own_folder_alone(out, hostile):
-    land(out, GREEN, RECORD, PATCH, archive_of(member("plain"), hostile, member("last")))
+    store(out, GREEN, RECORD, PATCH, archive_of(member("plain"), hostile, member("last")))
     assert tree(out / "a" / "log") == {"plain": b"outer", "last": b"outer"}
     assert len(list((out / "a" / "log").iterdir())) == 2
     assert not Path("/tmp/code-commit-escaped").exists()
@@ -116,11 +115,11 @@ def test_an_archive_brings_plain_files_of_its_own_folder_alone(out, hostile):
 
 
 def test_half_a_line_of_results_counts_as_none(out, log):
-    land(out, GREEN, RECORD, PATCH, log)
+    store(out, GREEN, RECORD, PATCH, log)
     results = out / "results.jsonl"
     results.write_bytes(results.read_bytes() + results.read_bytes().replace(b'"a"', b'"b"')[:40])
     assert set(load_results(out)) == {"a"}
-    land(out, Result("c", "d", "success", 0), RECORD, b"", b"")
+    store(out, Result("c", "d", "success", 0), RECORD, b"", b"")
     assert set(load_results(out)) == {"a", "c"}
 
 
@@ -128,7 +127,7 @@ def test_half_a_line_of_results_counts_as_none(out, log):
 def test_a_fleet_that_was_killed_between_two_renames_has_lost_nothing(tmp_path, log, new_is_there):
     out = tmp_path / "out"
     with results_folder(out):
-        land(out, GREEN, RECORD, PATCH, log)
+        store(out, GREEN, RECORD, PATCH, log)
     (out / "a").rename(out / ".a.old")
     if new_is_there:
         (out / "a").mkdir()
@@ -142,7 +141,7 @@ def test_a_fleet_that_was_killed_between_two_renames_has_lost_nothing(tmp_path, 
 KILLED = """
 import os, sys
 from pathlib import Path
-from code_commit.fleet.results import Result, TaskOutcome, land, load_results
+from code_commit.fleet.results import Result, TaskOutcome, load_results, store_result
 
 left = int(sys.argv[2])
 
@@ -155,7 +154,7 @@ def kill(event, _):
 out = Path(sys.argv[1])
 results = load_results(out)
 sys.addaudithook(kill)
-land(out, TaskOutcome(Result("a", "d2", "build_failed", 1), b"{}"), results)
+store_result(out, TaskOutcome(Result("a", "d2", "build_failed", 1), b"{}"), results)
 """
 
 
@@ -164,7 +163,7 @@ def test_a_green_result_is_there_wherever_the_landing_of_a_red_one_is_killed(tmp
     for step in range(1, 20):
         out = tmp_path / str(step)
         with results_folder(out):
-            land(out, GREEN, RECORD, PATCH, log)
+            store(out, GREEN, RECORD, PATCH, log)
         end = subprocess.run([sys.executable, "-c", KILLED, str(out), str(step)], check=False).returncode
         with results_folder(out):
             kept = [out / "a" / "changes.patch", out / "a" / "green" / "changes.patch"]
@@ -190,14 +189,14 @@ def test_a_folder_of_somebody_else_is_refused_and_left_as_it_is(tmp_path):
 
 
 def test_no_link_in_the_place_of_a_file_is_followed(out, log):
-    land(out, GREEN, RECORD, PATCH, log)
+    store(out, GREEN, RECORD, PATCH, log)
     victim = out.parent / "victim"
     victim.write_text('{"a": 1}\n')
     for name in ("results.jsonl", "index.html", "a/index.html"):
         (out / name).unlink(missing_ok=True)
         (out / name).symlink_to(victim)
     with pytest.raises(LogError):
-        land_outcome(out, TaskOutcome(GREEN, RECORD, PATCH, log), {})
+        store_result(out, TaskOutcome(GREEN, RECORD, PATCH, log), {})
     (out / f".a.{'0' * 16}.log").symlink_to(victim)
     with pytest.raises(NotSetUpError, match="is damaged"):
         Unfinished(out, [])
@@ -212,7 +211,7 @@ def test_no_page_is_written_through_a_link_for_a_folder(out):
     elsewhere = out.parent / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "run.json").write_bytes(RECORD_OF_A_RUN)
-    land(out, GREEN, b"", b"", b"")
+    store(out, GREEN, b"", b"", b"")
     (out / "a").rename(out / "b")
     (out / "a").symlink_to(elsewhere)
     write_pages(out, "a", load_results(out))
@@ -221,7 +220,7 @@ def test_no_page_is_written_through_a_link_for_a_folder(out):
 
 @pytest.mark.parametrize("name", ["../x", "/x", ".", "..", "a/b", "", "Index.html", "a\n"])
 def test_a_result_whose_id_is_no_name_of_a_folder_is_not_taken(out, name):
-    land(out, GREEN, RECORD, PATCH, b"")
+    store(out, GREEN, RECORD, PATCH, b"")
     line = (out / "results.jsonl").read_text()
     (out / "results.jsonl").write_text(line.replace('"id": "a"', f'"id": {json.dumps(name)}') + line)
     assert load_results(out) == {"a": GREEN}
@@ -237,12 +236,12 @@ FILL = """
 import sys
 from pathlib import Path
 from code_commit.errors import LogError
-from code_commit.fleet.results import Result, TaskOutcome, land, load_results, results_folder
+from code_commit.fleet.results import Result, TaskOutcome, load_results, store_result, results_folder
 out = Path(sys.argv[1])
 with results_folder(out):
     for number in range(100):
         try:
-            land(out, TaskOutcome(Result(str(number), "d", "success", 0), b"r", b"p" * 20_000), {})
+            store_result(out, TaskOutcome(Result(str(number), "d", "success", 0), b"r", b"p" * 20_000), {})
         except LogError as error:
             print(number, error.exit_code, error, sep=" | ")
             break
@@ -264,14 +263,14 @@ def test_on_a_full_disk_what_has_landed_stays_and_nothing_half_counts(tmp_path):
 
 
 def test_a_line_that_no_longer_fits_the_disk_is_taken_back_whole(out, log):
-    land(out, GREEN, RECORD, PATCH, log)
+    store(out, GREEN, RECORD, PATCH, log)
     before = (out / "results.jsonl").read_bytes()
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, limit[1]))
     try:
         with pytest.raises(LogError):
-            land(out, Result("b", "d", "success", 0), b"", b"", b"")
+            store(out, Result("b", "d", "success", 0), b"", b"", b"")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         signal.signal(signal.SIGXFSZ, handler)

@@ -26,7 +26,7 @@ def test_without_a_terminal_each_result_is_a_line_and_the_end_has_the_sums():
     stream = io.StringIO()
     with FleetTable(4, stream=stream) as table:
         for result in (GREEN, RED, NOT_CLONED):
-            table.landed(result)
+            table.report(result)
     table.close(Path("out"))
     *lines, end = stream.getvalue().splitlines()
     assert lines == LINES
@@ -38,7 +38,7 @@ def test_small_costs_are_not_printed_as_0_and_changing_builds_are_told():
     stream = io.StringIO()
     with FleetTable(3, stream=stream) as table:
         for cost, built in ((0.00001, ("a.lock",)), (0.004, ()), (0.0, ())):
-            table.landed(Result("a", "d", "success", 0, cost_usd=cost, build_changes=built))
+            table.report(Result("a", "d", "success", 0, cost_usd=cost, build_changes=built))
     table.close(Path("out"))
     *lines, built, end = stream.getvalue().splitlines()
     assert [line.rpartition(", ")[2] for line in lines] == ["<$0.0001", "$0.0040", "$0.00"]
@@ -56,11 +56,11 @@ def test_a_cost_that_is_not_known_is_no_0():
 def test_results_of_before_are_counted_and_not_printed_again_and_quiet_prints_nothing():
     stream = io.StringIO()
     with FleetTable(4, [GREEN, NOT_CLONED], stream=stream) as table:
-        table.landed(RED)
+        table.report(RED)
     assert stream.getvalue().startswith("3 of 4: b: ")
     assert (table.totals.green, table.totals.attempts, table.totals.cost_usd) == (1, 6, 0.5)
     with FleetTable(1, quiet=True, stream=(silent := io.StringIO())) as table:
-        table.landed(GREEN)
+        table.report(GREEN)
     assert silent.getvalue() == ""
 
 
@@ -79,7 +79,7 @@ from code_commit.fleet.results import Result
 from code_commit.fleet.table import FleetTable
 with FleetTable(10, [Result("z", "d", "success", 0)]) as table:
     table.running = 3
-    table.landed(Result("a", "d", "success", 0, attempts=1, cost_usd=0.25))
+    table.report(Result("a", "d", "success", 0, attempts=1, cost_usd=0.25))
     while not Path("gate").exists():
         time.sleep(0.02)
 """

@@ -38,6 +38,14 @@ MISTAKES = [
     ({"overlay": {"a/.git/config": ""}}, "overlay: a/.git/config is no path of a file in the project"),
     ({"overlay": {"/x": ""}}, "overlay: /x is no path of a file in the project"),
     ({"id": None}, "id: Input should be a valid string"),
+    (
+        {"settings": {"strct": True, "model": "gpr", "approve": True}},
+        "there is no setting 'strct'; did you mean 'strict'?; unknown model 'gpr': put its provider before it, one of",
+    ),
+    (
+        {"settings": {"model": "gpr", "approve": True}},
+        "anthropic:, chat:, replay:; approve asks on a terminal, which a task has not",
+    ),
 ]
 
 
@@ -154,6 +162,7 @@ def test_each_task_is_done_in_each_way_so_many_times(tmp_path):
     for setting, told in {
         "modle=x": "modle is no setting; did you mean 'model'?",
         "strict=x": "strict must be",
+        "strict": "--setting strict: write NAME=VALUE",
     }.items():
         with pytest.raises(NotSetUpError, match=re.escape(told)):
             make_matrix(tasks, [setting], 1)
