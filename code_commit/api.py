@@ -41,7 +41,6 @@ from code_commit.settings import (
     read_environment,
     validate_settings,
 )
-from code_commit.terminal import shown
 
 if TYPE_CHECKING:
     from code_commit.commands.stats import Comparison
@@ -188,9 +187,7 @@ def find_addresses(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def list_runs(directory: Folder = ".") -> list[Path]:
-    """Return the log folders of all runs of a project, oldest first. Raises NotSetUpError without such a folder."""
-    if not Path(directory).is_dir():
-        raise NotSetUpError(f"there is no folder {shown(str(directory))}")
+    """Return the log folders of all runs of a project, oldest first; none where there is no such folder."""
     return find_run_folders(_folder(directory))
 
 

@@ -123,7 +123,9 @@ def _check(options: FleetOptions, tasks: Sequence[FleetTask]) -> int:
     """Print that the tasks have no mistake; beside OUT also what would be done of them. Raises NotSetUpError."""
     lines = [f"{count(len(tasks), 'task')}: no mistake"]
     left = list(tasks)
-    if options.out and options.out.is_dir():
+    if options.out and not options.out.is_dir():
+        lines.append(f"{len(tasks):,} would begin")
+    elif options.out:
         _, kept, left, again = _plan(options, tasks, options.out)
         begun = len({task.id for task in left if log_path(options.out, task).exists()} - again)
         rebuilt = f"{len(again):,} would be built again, " if again else ""
@@ -255,9 +257,14 @@ def _builds_of(options: FleetOptions) -> dict[str, Any]:
 
 def _listed(options: FleetOptions) -> list[FleetTask]:
     """Return the tasks that the options name. Raises NotSetUpError."""
-    if bool(options.task) != bool(options.repositories) or bool(options.task) == bool(options.tasks):
-        lists = "code-commit fleet TASKS --out OUT, or -m TEXT --repositories FILE"
-        raise NotSetUpError(f"name the list of tasks: {lists}")
+    if options.tasks and (options.task or options.repositories):
+        raise NotSetUpError("name either a list of tasks, or -m TEXT --repositories FILE")
+    if options.task and not options.repositories:
+        raise NotSetUpError("name the file of the repositories: -m TEXT --repositories FILE")
+    if options.repositories and not options.task:
+        raise NotSetUpError("describe the task: -m TEXT --repositories FILE")
+    if not options.tasks and not options.task:
+        raise NotSetUpError("name the list of tasks: code-commit fleet TASKS --out OUT, or -m TEXT --repositories FILE")
     if (options.build or options.build_instead) and not options.task:
         raise NotSetUpError('--build is for -m: a list has a first line {"defaults": {"build": ...}}')
     look = find_unfit if options.check else None

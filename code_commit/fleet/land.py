@@ -84,10 +84,13 @@ def land_results(
     of before. Raises LogError, and NotSetUpError for an unusable template or author, or a choice that names nothing.
     """
     file = options.pull_request
-    template = read_text(file, "write a template", "--pull-request") if file else PULL_REQUEST
+    template = read_text(file, "write a template into it", str(file)) if file else PULL_REQUEST
+    _require_branch(out, options.branch)
     if options.author and not re.fullmatch(r"[^<>\n]+ <[^<>\n]+>", options.author):
         raise NotSetUpError(f"--author {shown(options.author)}: write it as 'Name <name@example.org>'")
     chosen = [result for _, result in sorted(results.items()) if result.is_green and result.patch]
+    if unknown := sorted(set(options.only) - results.keys()):
+        raise NotSetUpError(f"{out} has no task {', '.join(map(shown, unknown))}")
     if options.only or options.group:
         groups = tuple(options.group)
         chosen = [each for each in chosen if each.id in options.only or (groups and each.patch.startswith(groups))]
@@ -100,6 +103,15 @@ def land_results(
             landing = _land(out, result, options, template, fetched)
             append_line(out / LANDED, landing)
         yield landing
+
+
+def _require_branch(out: Path, name: str) -> None:
+    """Raise NotSetUpError for a name of branches that git would refuse, or with a part in braces that is not {id}."""
+    example = name.replace("{id}", "x")
+    if found := re.search(r"\{[^{}]*\}", example):
+        raise NotSetUpError(f"--branch {shown(name)}: there is no {shown(found[0])}, only {{id}}")
+    if ask_git(["check-ref-format", f"refs/heads/{example}"], out).returncode:
+        raise NotSetUpError(f"--branch {shown(name)} cannot be the name of a branch")
 
 
 def _land(out: Path, result: Result, options: FleetOptions, template: str, fetched: set[Path]) -> Landing:
@@ -168,7 +180,7 @@ def _ask(folder: Path, *words: str, stdin: bytes = b"", variables: Mapping[str, 
     if answer.returncode != 0:
         complaint = " ".join(answer.stderr.decode("utf-8", "replace").split())[:300]
         raise LandError(f"git {words[0]} {shown(words[-1])}: {shown(complaint) or 'no answer'}")
-    return answer.stdout.decode("utf-8", "replace").strip()
+    return answer.stdout.decode("utf-8", "replace").strip("\n")
 
 
 class _Clone:
@@ -260,7 +272,7 @@ def _read_mail(content: bytes) -> _Mail:
 def _pull_request(folder: Path, result: Result, template: str, stat: str, told: str) -> str:
     """Return the title and the text of a pull request; the LLM's words are indented: they are no markup there."""
     message = _read_mail(read_regular_file(folder / "changes.patch"))
-    where = f"`build.sh` passed on {result.commit[:12]}{f'; {told}' if told else ''}."
+    where = f"`build.sh` passed on {result.commit[:12]} with this change{f'; {told}' if told else ''}."
     solved = " So did a build with tests that the LLM did not see." if result.verified else ""
     parts = {
         "title": message.title,

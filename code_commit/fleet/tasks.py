@@ -268,7 +268,7 @@ def parse_tasks(lines: Sequence[str], name: str, look: Look | None = None) -> li
             if line.strip() and not line.lstrip().startswith("#"):
                 values[number] = from_json(line)
         except ValueError as error:
-            mistakes.append((number, f"Invalid JSON: {error}"))
+            mistakes.append((number, f"no JSON: {str(error).replace(' at line 1 column', ' in column')}"))
     if not any(isinstance(each, dict) for each in values.values()):
         raise NotSetUpError(
             f'{name} is not JSON Lines; write a task per line: {{"id": "a", "repository": "../api", ...}}'
@@ -332,9 +332,20 @@ def _explained(details: Mapping[str, Any]) -> str:
         return f"{name}: {_PATTERNS[name]}"
     if details["type"] == "extra_forbidden":
         return f"{shown(name)}: not a field of a task{did_you_mean(name, FleetTask.model_fields)}"
-    return f"{name + ': ' if name else ''}{details['msg'].removeprefix('Value error, ')}"
+    if not name and details["type"] in ("model_type", "model_attributes_type"):
+        return 'a task is an object: {"id": "a", "repository": "../api", ...}'
+    problem = _WRONG_TYPES.get(details["type"]) or details["msg"].removeprefix("Value error, ")
+    return f"{name}: {problem}"
 
 
+_WRONG_TYPES = {
+    "missing": "is missing",
+    "string_type": "must be a string",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+}
 _PATTERNS = {
     "id": "must be a name of letters, digits, '.', '_' and '-', the first a letter or digit, 100 at most",
     "repository": "must not be empty, begin with '-' or hold control characters",

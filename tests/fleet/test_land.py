@@ -1,6 +1,7 @@
 """A green result becomes a branch in the user's clone: every state of it, and nothing else of the clone changes."""
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -121,7 +122,9 @@ def test_the_text_of_a_pull_request_says_what_was_built(fleet):
     text = (fleet.out / "web/pull-request.md").read_text()
     title, _, verdict, _, words, *rest = text.split("\n")
     assert title == "Make ok.txt say ok."
-    assert verdict.startswith(f"chat:fake, 1 attempt: the build passed. `build.sh` passed on {result.commit[:12]}.")
+    assert verdict.startswith(
+        f"chat:fake, 1 attempt: the build passed. `build.sh` passed on {result.commit[:12]} with this change."
+    )
     assert verdict.endswith("So did a build with tests that the LLM did not see.")
     assert words == "    It says @ok **now**.", "as code, which calls nobody"
     assert " 3 files changed, 3 insertions(+), 1 deletion(-)" in rest
@@ -335,3 +338,16 @@ def test_a_second_campaign_does_again_only_what_has_to_be(cluster, server, tmp_p
     server.calls.clear()
     assert cluster.run_fleet(tasks, "--moved").returncode == 0
     assert server.calls == [], "all have landed"
+
+
+def test_a_branch_that_git_or_a_reader_would_not_expect_is_refused_before_anything_lands(fleet):
+    fleet.add_green(fleet.make("web"))
+    for name, why in {
+        "x-{nosuch}": "there is no {nosuch}, only {id}",
+        "a b-{id}": "cannot be the name of a branch",
+    }.items():
+        with pytest.raises(NotSetUpError, match=re.escape(why)):
+            fleet.land(branch=name)
+    with pytest.raises(NotSetUpError, match="has no task nosuch"):
+        fleet.land(only=["nosuch"])
+    assert fleet.states() == {}

@@ -37,7 +37,9 @@ MISTAKES = [
     ({"overlay": {"../x": ""}}, "overlay: ../x is no path of a file in the project"),
     ({"overlay": {"a/.git/config": ""}}, "overlay: a/.git/config is no path of a file in the project"),
     ({"overlay": {"/x": ""}}, "overlay: /x is no path of a file in the project"),
-    ({"id": None}, "id: Input should be a valid string"),
+    ({"id": None}, "id: must be a string"),
+    ({"rollup": "src"}, "rollup: must be a list"),
+    ({"overlay": "x"}, "overlay: must be an object"),
     (
         {"settings": {"strct": True, "model": "gpr", "approve": True}},
         "there is no setting 'strct'; did you mean 'strict'?; unknown model 'gpr': put its provider before it, one of",
@@ -66,7 +68,7 @@ def test_every_mistake_is_told_with_its_line(tmp_path):
     with pytest.raises(NotSetUpError, match=rf"{path}:{len(MISTAKES) + 4}: id: a is the name of more than one task"):
         read_tasks(path)
     assert f"{path}:1: id: a is the name of more than one task" in told
-    assert f"{path}:{len(MISTAKES) + 3}: Invalid JSON" in told[-1]
+    assert f"{path}:{len(MISTAKES) + 3}: no JSON" in told[-1]
     assert "secret" not in str(caught.value)
 
 
