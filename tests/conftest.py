@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import gc
 import os
 import shutil
 import signal
@@ -31,6 +32,7 @@ TOGETHER = {
         f"tests/fleet/test_{name}.py" for name in ("fleet", "fleet_docs", "history", "unfinished")
     ),
     "what a build can do": ("tests/build/test_sandbox.py::test_a_probe_",),
+    "the syntax of the package": ("tests/test_house.py",),
     "a wheel": ("tests/test_help.py::test_the_manual_",),
     "a client of MCP": ("tests/commands/test_mcp.py",),
     "the vendors' packages": tuple(f"tests/llm/test_{name}.py" for name in ("fake_server", "requests")),
@@ -48,6 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     A shell that starts the tests with `&`, and nohup, let them ignore signals; the commands under test must not.
     """
+    gc.disable()  # until all is collected
     slow = hypothesis.HealthCheck.too_slow
     hypothesis.settings.register_profile(
         "any machine", deadline=None, derandomize=not config.getoption("--whole"), suppress_health_check=[slow]
@@ -58,6 +61,12 @@ def pytest_configure(config: pytest.Config) -> None:
     for number, action in actions.items():
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, action)
+
+
+def pytest_collection_finish() -> None:
+    """What the tests are made of stays until the end; looking through it for garbage took a second each time."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -10,6 +10,7 @@ and a kill takes nothing that was written.
 """
 
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -222,6 +223,7 @@ def hide(folder: str) -> None:
 def import_all() -> None:
     """Import what a run may need, and prepare to read records. What only an extra brings is imported by who needs it."""
     import code_commit
+    from code_commit.paths.checks import file_kind
     from code_commit.runs.record import load_run_record
 
     for module in pkgutil.walk_packages(code_commit.__path__, "code_commit."):
@@ -232,6 +234,7 @@ def import_all() -> None:
         importlib.import_module(name)
     with suppress(ValueError):
         load_run_record(b"")
+    file_kind("a.txt")
 
 
 if __name__ == "__main__":
@@ -239,4 +242,5 @@ if __name__ == "__main__":
     import_all()
     for extra in sys.argv[2:]:
         importlib.import_module(extra)
+    gc.freeze()  # what the forked ones share stays shared
     serve(socket.socket(fileno=int(sys.argv[1])))

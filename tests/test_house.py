@@ -5,13 +5,19 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parents[1] / "code_commit"
-MODULES = {str(path.relative_to(PACKAGE)): ast.parse(path.read_bytes()) for path in PACKAGE.rglob("*.py")}
 
 RIDDLE = re.compile(r"(?:\A|[.!?]\s+)(?:What|That|Those|Of|Where|Who)\b")
 OLD_NAMES = {"Given", "Asked", "Shown", "Told", "Need", "Saved", "Desk", "Order", "Part"}
 OLD_NAMES |= {"refit", "shells", "is_aside", "find_twins"}
 NAMES_OF_ONE_THING = {"settle", "cost_of", "require_fit", "select_files", "text_of"}
+
+
+@pytest.fixture(scope="module")
+def modules() -> dict[str, ast.Module]:
+    return {str(path.relative_to(PACKAGE)): ast.parse(path.read_bytes()) for path in PACKAGE.rglob("*.py")}
 
 
 def docstrings(tree: ast.Module) -> Iterator[str]:
@@ -31,20 +37,20 @@ def definitions(tree: ast.Module) -> Iterator[str]:
                 yield name
 
 
-def test_no_sentence_of_a_docstring_begins_with_its_subordinate_clause():
-    found = {name for name, tree in MODULES.items() if any(map(RIDDLE.search, docstrings(tree)))}
+def test_no_sentence_of_a_docstring_begins_with_its_subordinate_clause(modules):
+    found = {name for name, tree in modules.items() if any(map(RIDDLE.search, docstrings(tree)))}
     assert found == set(), "begin with the verb: Return ..., Raise ..., Write ..."
 
 
-def test_no_name_that_was_a_riddle_is_back():
-    found = {name for name, tree in MODULES.items() if OLD_NAMES.intersection(definitions(tree))}
+def test_no_name_that_was_a_riddle_is_back(modules):
+    found = {name for name, tree in modules.items() if OLD_NAMES.intersection(definitions(tree))}
     assert found == set(), "redesigned: RunInputs, LlmConfig, VisibleFiles, FitRequest, UndoScope ..."
 
 
-def test_these_names_are_of_one_thing_each():
+def test_these_names_are_of_one_thing_each(modules):
     functions = [
         node.name
-        for tree in MODULES.values()
+        for tree in modules.values()
         for node in tree.body
         if isinstance(node, ast.FunctionDef) and node.name in NAMES_OF_ONE_THING
     ]

@@ -509,23 +509,24 @@ def either(count: int) -> str:
 
 REPEATING = {
     # of a file of 600 kB and an answer of 200 kB: the file, the finds
-    "a line, one time more each": ("}\n" * 300_000, growing("}\n", 200_000)),
-    "a line, one time more each, and its end": ("}\n" * 300_000 + "x\n", growing("}\n", 200_000, "x\n")),
-    "a pair, one time more each": ("a\nb\n" * 150_000, growing("a\nb\n", 200_000, "b\n")),
-    "with other blanks": ("a \nb\n" * 120_000, growing("a\nb \n", 200_000, "b\n")),
-    "a line, many finds": ("a\n" * 300_000, ["a\n"] * 100_000),
-    "a line, and another end": ("a\n" * 300_000 + "b\n", ["a\n" * 300_000 + "b\n"]),
-    "a line, and another start": (("b\n" + "a\n" * 99) * 3_000, ["b\n" + "a\n" * 300_000]),
-    "a line, and another middle": (("b\n" + "a\n" * 50) * 6_000, ["a\n" * n + "b\n" + "a\n" * 500 for n in range(100)]),
-    "a thousand equal lines each": ("a\n" * 300_000, ["a\n" * 1000 + f"{number}\n" for number in range(100)]),
-    "hardly different": (("a\n" * 99 + "b\n") * 3_000, ["a\n" * 98 + "b\nb\n"] * 3_000),
-    "either of two lines": (either(300_000), [either(40 + number % 2) for number in range(2_500)]),
-    "either of two lines, long": (either(300_000), [either(2000 + number) for number in range(40)]),
-    "either of two lines, few": (either(300_000), [either(20_000 + number) for number in range(5)]),
+    "a line, one time more each": lambda: ("}\n" * 300_000, growing("}\n", 200_000)),
+    "a line, one time more each, and its end": lambda: ("}\n" * 300_000 + "x\n", growing("}\n", 200_000, "x\n")),
+    "a pair, one time more each": lambda: ("a\nb\n" * 150_000, growing("a\nb\n", 200_000, "b\n")),
+    "with other blanks": lambda: ("a \nb\n" * 120_000, growing("a\nb \n", 200_000, "b\n")),
+    "a line, many finds": lambda: ("a\n" * 300_000, ["a\n"] * 100_000),
+    "a line, and another end": lambda: ("a\n" * 300_000 + "b\n", ["a\n" * 300_000 + "b\n"]),
+    "a line, and another start": lambda: (("b\n" + "a\n" * 99) * 3_000, ["b\n" + "a\n" * 300_000]),
+    "a line, and another middle": lambda: (("b\n" + "a\n" * 50) * 6_000, ["a\n" * n + "b\n" + "a\n" * 500 for n in range(100)]),
+    "a thousand equal lines each": lambda: ("a\n" * 300_000, ["a\n" * 1000 + f"{number}\n" for number in range(100)]),
+    "hardly different": lambda: (("a\n" * 99 + "b\n") * 3_000, ["a\n" * 98 + "b\nb\n"] * 3_000),
+    "either of two lines": lambda: (either(300_000), [either(40 + number % 2) for number in range(2_500)]),
+    "either of two lines, long": lambda: (either(300_000), [either(2000 + number) for number in range(40)]),
+    "either of two lines, few": lambda: (either(300_000), [either(20_000 + number) for number in range(5)]),
 }  # fmt: skip
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("text", "finds"), REPEATING.values(), ids=REPEATING)
-def test_the_time_is_linear_in_file_and_answer_whatever_they_repeat(text, finds):
+@pytest.mark.parametrize("make", REPEATING.values(), ids=REPEATING)
+def test_the_time_is_linear_in_file_and_answer_whatever_they_repeat(make):
+    text, finds = make()
     timed(text, [Edit(find, "") for find in finds], 4)
