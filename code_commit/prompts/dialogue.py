@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from code_commit.codebase.text import header, read_sections
 
-BUILD, _IGNORED = "build.sh", ".gitignore"  # of the codebase; the first stands apart, neither may be changed
+BUILD = "build.sh"
 _ROLE = re.compile(r"^\[(user|assistant)\]\n", re.MULTILINE)  # before each message
 _FAILED = "The script fails:\n\n{}\n\nFind the cause in the project's files and repair it."
 _REJECTED = "This answer cannot be used:\n\n{}\n\nSend it again without these faults."
@@ -58,14 +58,11 @@ def lay_out_dialogue(
 
 
 def _apart(codebase: str) -> tuple[str, str]:
-    """Return the text of build.sh, and the codebase without the files that no answer may change."""
-    build = _UNKNOWN
-    for path, content in read_sections(codebase):
-        if path in (BUILD, _IGNORED):
-            codebase = codebase.replace(header(path) + content, "", 1)
-        if path == BUILD:
-            build = content
-    return build.strip("\n"), codebase.strip("\n")
+    """Return the text of build.sh, which no answer may change, and the other files, each with a blank line more."""
+    sections = list(read_sections(codebase))
+    build = next((content for path, content in sections if path == BUILD), _UNKNOWN)
+    files = "".join(f"{header(path)}{content}\n" for path, content in sections if path != BUILD)
+    return build.strip("\n"), files.strip("\n")
 
 
 def _put_in(text: str, values: dict[str, str]) -> str:
