@@ -58,7 +58,7 @@ def lay_out_dialogue(
 
 
 def _apart(codebase: str) -> tuple[str, str]:
-    """Return the text of build.sh, which no answer may change, and the other files, each with a blank line more."""
+    """Return the text of build.sh, which no answer may change, and the codebase without it."""
     sections = list(read_sections(codebase))
     build = next((content for path, content in sections if path == BUILD), _UNKNOWN)
     files = "".join(f"{header(path)}{content}\n" for path, content in sections if path != BUILD)

@@ -18,7 +18,7 @@ def test_the_short_layout_is_an_exchange_of_messages():
     settings = Settings(prompt_layout="short", answer_format="auto", allow=["*.c"], build_timeout=9)
     held = "--- long.c ---\n" + "{query}\n" * 299 + "{query}"
     codebase = f"--- .gitignore ---\n/x\n\n--- build.sh ---\nexit 1\n\n{held}\n\n"
-    held = f"--- .gitignore ---\n/x\n\n\n{held}"
+    held = f"--- .gitignore ---\n/x\n\n{held}"
     task = make_task(settings, SHORT, "do {codebase}\n", Codebase([codebase]))
     first = lay_out(task)
     assert first.system == f"BE SHORT\n{LIMITS}\n"
