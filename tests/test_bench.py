@@ -153,6 +153,7 @@ def test_the_tables_show_medians_ratios_and_verdicts():
     assert cells[8] == ["slow", "2 s", "30 s", "15", "15", "12", "**missed**"]
 
 
+@pytest.mark.slow
 def test_a_command_is_measured_without_the_memory_of_whoever_measures(tmp_path):
     weight = b"x" * (200 * MEGABYTE)
     small = Command([*PYTHON, "pass"], tmp_path).run()

@@ -183,6 +183,7 @@ def test_tasks_whose_language_is_not_installed_are_no_failures_of_the_model(tmp_
         select_tasks("javascript-*")
 
 
+@pytest.mark.slow
 def test_nothing_is_measured_without_a_server_or_a_task():
     with FakeServer([]) as server:
         assert "no task matches none" in small_model(server, "--tasks", "none").stderr

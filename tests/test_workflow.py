@@ -126,6 +126,7 @@ def test_two_runs_in_one_second_have_logs_of_their_own(project_folder: Path, run
     assert all(re.fullmatch(r"\d{4}(-\d\d){5}-committing-code(-\d)?", log.name) for log in logs)
 
 
+@pytest.mark.slow
 def test_the_key_that_a_build_prints_reaches_neither_log_nor_prompt(project_folder: Path, run_code_commit: Run):
     give_key(project_folder, "openai-key.txt")
     (project_folder / "build.sh").write_text(
@@ -240,6 +241,7 @@ def test_a_response_that_was_cut_off_is_never_applied(project_folder: Path, run_
     assert "cut off" in done.stderr
 
 
+@pytest.mark.slow
 def test_an_answer_that_was_cut_off_is_asked_for_once_more_and_shorter(project_folder: Path, run_code_commit: Run):
     """The prompt of a third call would be that of the second, and each costs an answer of the greatest length."""
     from fake_apis import Answer
@@ -431,6 +433,7 @@ def test_a_key_with_an_escape_in_it_is_not_whole_again_in_the_prompt(project_fol
     assert prompt.count("*" * (len(KEY) - 2) + "ef\n") == len(lines)
 
 
+@pytest.mark.slow
 def test_what_the_llm_says_is_shown_and_recorded(project_folder: Path, run_code_commit: Run):
     give_key(project_folder, "openai-key.txt")
     words = "\n".join(f"Point {number}: {KEY} \x1b[31m" + "and so on " * 9 for number in range(30))

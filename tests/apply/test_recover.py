@@ -226,6 +226,7 @@ def test_signals_at_every_call_leave_the_old_tree_or_the_new_one(
     say(f"{name} at {outcomes.total()} of {len(points)} calls: {dict(outcomes)}, 0 torn trees")
 
 
+@pytest.mark.slow
 def test_a_file_edited_after_the_crash_stops_the_repair(
     fast_path: Path, driver: Driver, trees: tuple[Tree, Tree]
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_server_of_an_earlier_build_that_is_stopped_is_gone_at_once(build):
     assert build(f"#!/bin/bash\n{script}\n").result.passed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["before", "meanwhile"])
 def test_no_exit_status_of_a_callers_own_child_is_taken(build, where):
     """Also of those that began a session of their own, and end while the build runs."""

@@ -269,6 +269,7 @@ def test_it_does_not_matter_which_descriptors_are_free(build, request, mode, tak
     assert built.output == "out\n4\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("closing", "mode"), chess_board(["<&-", "<&- >&- 2>&-"], MODES))
 def test_a_tool_that_was_started_without_stdin_or_stdout_builds_all_the_same(project_folder, request, mode, closing):
     if mode != "off":

@@ -261,6 +261,7 @@ def test_a_list_is_nothing_to_apply(project: Path, run_code_commit: Run):
     assert (done.returncode, "asks to see files and changes nothing: t/first.py" in done.stderr) == (4, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", ["responded", "chosen", "asking"])
 def test_killed_after_a_list_it_goes_on_and_asks_nothing_twice(event: str, project: Path, run_code_commit: Run):
     answers = recorded(project, asking("t/first.py"), "^^^ok.txt\nok\n^^^end\n")

@@ -284,6 +284,7 @@ def test_a_small_codebase_is_whole_and_nobody_is_asked(project_folder: Path, run
     assert [record["command"] for record in records(project_folder)] == ["run"]
 
 
+@pytest.mark.slow
 def test_what_was_chosen_is_made_to_fit_too(root: Path, run_code_commit: Run):
     names = [f"src/part_{number:02}.py" for number in range(40)]
     answer = "\n".join(["^^^files", *names, "^^^end\n"])
@@ -400,6 +401,7 @@ def test_a_busy_server_is_asked_again_and_the_cost_counts_in_the_run(root: Path,
         assert (done.returncode, f"${cost:.4f} are spent" in done.stderr) == (3, True), done.stderr
 
 
+@pytest.mark.slow
 def test_another_model_chooses(root: Path, run_code_commit: Run):
     (root / "agent-config/anthropic-key.txt").write_text(KEY)
     (root / "agent-config/anthropic-key.txt").chmod(0o600)
@@ -461,6 +463,7 @@ def test_killed_after_each_step_it_is_resumed_and_nothing_is_asked_twice(
         assert last["choice"]["calls"] == 2
 
 
+@pytest.mark.slow
 def test_a_job_that_is_on_its_way_is_fetched(root: Path, run_code_commit: Run, start_code_commit: Start):
     with FakeServer(answers=[CHOICE, RIGHT], polls=10**6) as server:
         base = ["--model", "openai", "--base-url", server.base_url("openai"), "--rollup", "select"]

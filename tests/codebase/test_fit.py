@@ -156,6 +156,7 @@ def test_it_needs_a_task_and_a_number(root: Path, run_code_commit: Run):
     assert "give it with -m" not in done.stderr  # it takes none
 
 
+@pytest.mark.slow
 def test_no_answer_changes_an_outlined_or_named_file(root: Path, run_code_commit: Run):
     _, result = fitted(run_code_commit, root, "--fit", "2000")
     outlined = result["outlines"][0]
@@ -175,6 +176,7 @@ def test_no_answer_changes_an_outlined_or_named_file(root: Path, run_code_commit
     assert (done.returncode, (root / "src/slugs.py").read_text()) == (0, whole), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["spec", "cached"])
 @pytest.mark.parametrize("is_repair", [False, True])
 def test_what_an_answer_would_have_changed_unseen_is_whole_in_the_next_prompt(

@@ -174,6 +174,7 @@ def test_every_passage_is_that_of_the_file(text: str, ranges: list[tuple[int, in
         assert passage == "".join(f"{each}\n" for each in lines[first - 1 : last])
 
 
+@pytest.mark.slow
 @given(files, spans, st.integers(0, 30), st.integers(0, 5), st.lists(st.sampled_from(["new", "a"]), max_size=5))
 def test_what_was_shown_and_what_was_put_in_are_carried(text, ranges, at, gone, new):
     lines = lines_of(text)

@@ -258,6 +258,7 @@ def test_an_undo_that_was_killed_and_is_repeated_undoes_the_same_run(root: Path,
     assert killed >= 4
 
 
+@pytest.mark.slow
 def test_undo_refuses_what_changed_since_unless_forced(root: Path, run_code_commit: Run):
     before = tree(root)
     assert run_code_commit(root, "apply", "-", stdin=RESPONSE).returncode == 0
@@ -325,6 +326,7 @@ def apply(root: Path, run_code_commit: Run, name: str) -> Path:
     return log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("later", ["2126-11-22-10-00-00", "2126-11-22-10-00-00-9"])
 def test_the_latest_run_is_undone_when_the_clock_went_back(later, root: Path, run_code_commit: Run):
     log = apply(root, run_code_commit, "a.txt")
@@ -478,6 +480,7 @@ def test_undo_passes_over_a_run_that_was_rolled_back(root: Path, run_code_commit
     assert not (root / "kept.txt").exists()
 
 
+@pytest.mark.slow
 def test_undo_calls_no_run_the_latest_that_is_not(root: Path, run_code_commit: Run):
     apply(root, run_code_commit, "kept.txt")
     assert run_code_commit(root, "apply", "-", stdin="no blocks").returncode == 4

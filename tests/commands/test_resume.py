@@ -388,6 +388,7 @@ def test_an_older_interrupted_run_is_resumed_by_its_name_only(root: Path, run_co
     assert json.loads((interrupted / "run.json").read_text())["status"] == "success"
 
 
+@pytest.mark.slow
 def test_a_dry_run_changes_nothing_also_of_what_can_be_resumed(root: Path, run_code_commit: Run):
     first = "^^^first.txt\nx\n^^^end\n"
     assert run_code_commit(root, *recorded(root, first)).returncode == 3
@@ -410,6 +411,7 @@ def test_after_the_llm_could_not_be_asked(root: Path, run_code_commit: Run):
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_where_the_server_has_moved(root: Path, run_code_commit: Run):
     with FakeServer(faults=[Fault("status", status=400, body={"error": {"code": "insufficient_quota"}})]) as server:
         base = ["--model", "openai", "--base-url", server.base_url("openai")]

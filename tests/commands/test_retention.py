@@ -107,6 +107,7 @@ def test_what_is_older_than_keep_days_goes_but_for_the_latest(latest: Path, run_
     assert names(root) == ["2020-01-01-00-00-00"]
 
 
+@pytest.mark.slow
 def test_a_run_that_begins_removes_older_ones_and_undo_goes_on(latest: Path, run_code_commit: Run):
     root = latest.parents[2]
     older(latest, "2026-01-01-00-00-00")
@@ -149,6 +150,7 @@ def test_killed_half_way_it_leaves_no_half_run_and_the_next_removes_the_rest(lat
     assert names(root) == [latest.name.replace(SUFFIX, "")]
 
 
+@pytest.mark.slow
 @needs_strace
 def test_the_snapshot_which_may_hold_a_key_goes_first(latest: Path, run_code_commit: Run):
     root = latest.parents[2]

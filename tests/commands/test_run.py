@@ -180,6 +180,7 @@ def give_key(root: Path) -> None:
     (root / "agent-config" / "openai-key.txt").chmod(0o600)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_refused_leaves_the_rollup_of_another(project_folder: Path, run_code_commit: Run):
     rollup = project_folder / "agent-config/codeRollup.txt"
     rollup.write_text("another's\n")

@@ -36,6 +36,7 @@ def answer_with(root: Path, content: str) -> None:
     (root / "agent-config" / "recorded" / "1-response.txt").write_text(f"^^^ok.txt\n{content}\n^^^end\n")
 
 
+@pytest.mark.slow
 def test_what_builds_can_be_committed(root: Path):
     answer_with(root, "ok")
     done = supervise(root, "c\n", "Make ok.txt say ok.")
@@ -54,6 +55,7 @@ def test_what_does_not_build_can_be_undone(root: Path):
     assert git(root, "status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_without_an_answer_all_stays(root: Path):
     answer_with(root, "ok")
     assert supervise(root, "").returncode == 0

@@ -186,6 +186,7 @@ def test_what_a_killed_fleet_left_in_the_place_of_a_green_result_does_not_land(f
     assert git(root, "branch", "--list", "fleet/*") == ""
 
 
+@pytest.mark.slow
 def test_a_newer_base_gets_the_change_and_is_told_to_be_unbuilt(fleet):
     root = fleet.make("web")
     result = fleet.add_green(root)
@@ -252,6 +253,7 @@ def test_another_history_gets_nothing_back_that_it_lost(fleet):
     assert git(root, "branch", "--list", "fleet/*") == ""
 
 
+@pytest.mark.slow
 def test_a_repository_that_is_gone_is_told_and_keeps_no_other_from_landing(fleet):
     fleet.add_green(fleet.make("gone"))
     fleet.add_green(fleet.make("web"))

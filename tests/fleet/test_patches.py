@@ -63,6 +63,7 @@ def take(root: Path, *words: str, mail: bytes) -> None:
     git(root, "-c", "user.name=A Reviewer", "-c", "user.email=r@example.org", *words, str(root.parent / "mail"))
 
 
+@pytest.mark.slow
 def test_git_takes_the_mail_and_nothing_in_words_becomes_a_file(tmp_path, monkeypatch):
     config = (Path.home() / ".gitconfig").read_text()
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -134,6 +135,7 @@ def test_the_mail_merges_where_the_base_has_moved(tmp_path):
     assert (root / "fine.txt").read_text() == "ok\n"
 
 
+@pytest.mark.slow
 def test_what_the_build_changed_of_tracked_files_is_a_second_mail(tmp_path):
     """A lock file, say. Changes of the build in a file of the answer belong to the answer."""
     build = "echo $(cat ok.txt): 2 >größe.lock; echo more >>ok.txt; echo new >new; touch .git/index.lock; rm old.txt"
@@ -170,6 +172,7 @@ def test_the_patch_holds_what_was_built_not_what_a_process_wrote_after_the_build
     assert (root / "ok.txt").read_text() == "ok\nbuilt\n"
 
 
+@pytest.mark.slow
 def test_a_patch_that_cannot_be_made_leaves_the_log_and_what_was_paid(tmp_path, server):
     prices = {"prices": {"fake": {"input": 10.0, "output": 100.0}}}
     _, outcome = do(tmp_path, RIGHT, "rm -rf .git", settings=server.settings | prices)

@@ -229,6 +229,7 @@ def test_a_task_anywhere_but_in_its_own_clone_does_nothing(tmp_path, monkeypatch
     assert git(around, "symbolic-ref", "HEAD") == head
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="there is no bubblewrap here")
 def test_git_works_in_the_build_in_the_strictest_sandbox_too(tmp_path):
     repository = make_repository(tmp_path / "repository", "git log -1 --format=%s && grep -q '^ok$' ok.txt")
@@ -255,6 +256,7 @@ test ! -e left && grep -q fine ok.txt && grep -q fine lock.txt && ! cat agent-co
 CHECKED = "if test -e check.sh; then ./check.sh; else echo fine >lock.txt; touch left; ! grep bad ok.txt; fi"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="there is no bubblewrap here")
 @pytest.mark.parametrize(("answer", "word"), [("fine", "solved"), ("poor", "not verified"), ("bad", "build failed")])
 def test_a_green_result_is_built_again_with_hidden_files(tmp_path, answer, word):
@@ -285,6 +287,7 @@ def test_a_green_result_is_built_again_with_hidden_files(tmp_path, answer, word)
     assert left_in(tmp_path) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hidden", "message"),
     [
@@ -425,6 +428,7 @@ def test_a_task_whose_log_is_none_begins_anew(log, tmp_path):
     assert do(line, tmp_path, log=log).result.is_green
 
 
+@pytest.mark.slow
 def test_the_limits_of_a_task_that_goes_on_are_those_of_now(tmp_path, server):
     line = task("a", make_repository(tmp_path / "repository"), settings=server.settings | PRICES | {"max_cost": 0.6})
     server.answer = lambda number: (200, RIGHT if number == 4 else WRONG)
@@ -503,6 +507,7 @@ def test_the_choice_of_files_counts_where_it_has_a_price():
         assert recorded_cost(record) == cost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("moved", "calls"), [("other.txt", 0), ("ok.txt", 1)])
 def test_a_run_goes_on_where_its_base_moved_unless_a_file_that_it_changed_did(tmp_path, server, moved, calls):
     """Else what the base changed in that file would be lost without a word."""

@@ -168,6 +168,7 @@ def test_where_nothing_can_be_remembered_it_is_named_each_time(
     assert not (project_folder / ".local").exists()
 
 
+@pytest.mark.slow
 def test_an_address_of_a_log_is_none_that_the_user_named(project_folder: Path, proxy, run_code_commit: Run):
     env, limit = OPENAI | PROXY, ("--llm-timeout", "1")
     run_code_commit(project_folder, "--model", "openai", "--base-url", ELSEWHERE, "--sandbox", "off", *limit, env=env)

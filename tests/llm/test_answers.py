@@ -163,6 +163,7 @@ STREAMS = {
 EVENT_STREAM = {"content-type": "text/event-stream"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_stream_that_is_cut_anywhere_is_never_taken_for_the_whole(name, whole):
     stream = b"".join(STREAMS[name](Answer(TEXT, pieces=4)))

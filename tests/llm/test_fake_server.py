@@ -65,6 +65,7 @@ def test_chat_chunks_are_openai_chunks(ending):
         ChatCompletionChunk.model_validate(chunk, strict=True)
 
 
+@pytest.mark.slow
 def test_the_openai_sdk_understands_the_server():
     import openai
 

@@ -102,6 +102,7 @@ def test_a_silent_server_is_left_after_some_seconds():
         assert time.monotonic() - start < 6
 
 
+@pytest.mark.slow
 def test_the_first_server_that_has_a_model_is_named_within_a_second():
     models = {"/v1/models": {"data": [{"id": "nomic-embed"}, {"id": 'a "model"'}, {"id": "b"}]}}
     with (

@@ -461,6 +461,7 @@ def test_fifty_reasons_are_told_and_the_rest_is_counted(line, count, rules, reas
     assert [violation.line for violation in caught.value.violations[:3]] in ([0], [1, 2, 3], [2, 3, 4])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["^^^a\n^^^end\n", "^^^a\n^^^delete\n"])
 def test_more_blocks_than_any_llm_writes_are_not_read(line):
     assert len(parse_response(line * 50_000)) == 1

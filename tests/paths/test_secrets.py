@@ -119,6 +119,7 @@ def test_what_include_names_is_none(change, project_folder: Path, run_code_commi
     assert ("not shown" in diff, "-DB_PASSWORD=hunter2" in diff, "-x = 1" in diff) == (False, True, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [CHANGES["edited"], CHANGES["deleted"]])
 def test_where_allow_names_the_file_it_may_change_and_nobody_is_shown_it(
     change, project_folder: Path, run_code_commit: Run
@@ -135,6 +136,7 @@ def test_where_allow_names_the_file_it_may_change_and_nobody_is_shown_it(
     assert AWS not in texts_of(the_log(project_folder)) + diff + page + done.stderr
 
 
+@pytest.mark.slow
 def test_a_secret_that_a_build_writes_into_a_file_of_the_answer_stays_there(project_folder: Path, run_code_commit: Run):
     lay(
         project_folder,

@@ -98,6 +98,7 @@ def test_one_live_region_while_it_runs_and_only_lines_behind_it(size, root: Path
     assert b"attempt 1 of 4, " not in behind_the_build, "a phase that is over is not drawn again"
 
 
+@pytest.mark.slow
 def test_the_state_of_a_polled_job(root: Path):
     open_gate(root)
     (root / "agent-config" / "openai-key.txt").write_text("sk-test-0123456789abcdef\n")
@@ -233,6 +234,7 @@ def test_no_word_is_broken_at_the_end_of_a_row(root: Path):
         assert pane.screen()[:2] == ["removed 0 runs, 0", "  bytes"]
 
 
+@pytest.mark.slow
 def test_quiet_prints_nothing_but_errors(root: Path):
     open_gate(root)
     answered = recorded_bare(root, RIGHT)

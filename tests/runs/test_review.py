@@ -292,7 +292,7 @@ def test_of_what_was_rolled_back_or_answered_anew_no_build_is_told(root: Path, r
 
 def test_of_new_files_it_is_told_only_where_the_answer_changes_one(root: Path, run_code_commit: Run):
     """Most trees have a file that git does not track: a warning in every run is soon read no more."""
-    doubt = "git status is not clean: the diff will mix your changes with the LLM's"
+    doubt = "git status is not clean: git diff will mix your changes with the LLM's"
     (root / "notes.txt").write_text("mine\n")
     done = run_code_commit(root, *recorded(root, OK))
     assert (done.returncode, doubt in done.stderr, "notes.txt" in done.stderr) == (0, False, False), done.stderr

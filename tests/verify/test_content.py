@@ -443,6 +443,7 @@ changes = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(changes, max_size=6))
 def test_nothing_but_a_rejection_is_ever_raised(arena, change_list):

@@ -454,6 +454,7 @@ def test_a_range_takes_all_from_its_first_line_to_its_last_or_nothing(rows, data
 repeated = st.lists(st.sampled_from(["a\n", "b\n", "a \n"]), min_size=1, max_size=30).map("".join)
 
 
+@pytest.mark.slow
 @given(repeated, st.lists(repeated.map(lambda text: text[:7].rpartition("\n")[0] + "\n"), min_size=1, max_size=20))
 def test_each_of_many_overlapping_finds_is_found_where_it_stands(text, finds):
     expected = {number: places(text, find) for number, find in enumerate(finds)}

@@ -818,6 +818,7 @@ def mounted_answer(root: Path, command: str, path: str) -> list[tuple[str, str]]
     return ast.literal_eval(answer.stdout)
 
 
+@pytest.mark.slow
 def test_an_index_that_git_cannot_read_rejects_the_whole_response(root):
     project = find_project(root)
     rules = capture_rules(project, Settings(), Redactor([]))
@@ -839,6 +840,7 @@ print(sorted(rules_broken(Path.cwd(), *sys.argv[1:])))
 """
 
 
+@pytest.mark.slow
 def test_an_unreadable_original_and_a_closed_folder_are_refused():
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)

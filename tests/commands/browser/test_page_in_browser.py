@@ -262,6 +262,7 @@ def test_a_failed_build_is_red_in_the_chart(browser: Browser, long_page: Path):
     assert browser.run(fill) == "rgb(207, 34, 46)"
 
 
+@pytest.mark.slow
 def test_print_is_light_unfolded_and_without_controls(browser: Browser, page: Path):
     browser.look(1400, "dark", "print")
     assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

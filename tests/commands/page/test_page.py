@@ -233,6 +233,7 @@ def test_a_damaged_log_still_makes_a_page(hostile: Path, run_code_commit: Run, t
     assert b"The build passes" in export_log(find_project(hostile), {"markdown": True})
 
 
+@pytest.mark.slow
 def test_the_page_is_written_whole_and_private(hostile: Path, run_code_commit: Run, tmp_path: Path):
     target = write_page(hostile, tmp_path / "page.html", run_code_commit)
     target.chmod(0o644)
@@ -250,6 +251,7 @@ def test_a_page_that_cannot_be_written_is_told_with_the_next_step(hostile: Path,
         assert (done.returncode, f"; {step}\n" in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.slow
 def test_what_is_no_page_of_ours_is_not_written_over(hostile: Path, run_code_commit: Run):
     for content in ("# The project\n", "<!doctype html>\n<html><title>mine</title>\n"):
         (hostile / "README.md").write_text(content)
@@ -280,6 +282,7 @@ def test_the_page_on_standard_output(hostile: Path, run_code_commit: Run):
     assert run_code_commit(hostile, "log", "--html", "-", "--open").returncode == 2
 
 
+@pytest.mark.slow
 def test_open_starts_the_browser_on_the_page_in_the_log(hostile: Path, run_code_commit: Run, tmp_path: Path):
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {tmp_path}/opened\n')
