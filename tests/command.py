@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,12 @@ def chess_board(*sides: Iterable[Any]) -> list[Any]:
         pytest.param(*(value for _, value in field), marks=[pytest.mark.sweep] * (sum(place for place, _ in field) % 2))
         for field in fields
     ]
+
+
+def every_third(rows: Mapping[str, Any]) -> list[Any]:
+    """Return the rows of a table for `parametrize`, by their names: every third one runs by default."""
+    marks = {True: [], False: [pytest.mark.sweep]}
+    return [pytest.param(row, id=name, marks=marks[place % 3 == 0]) for place, (name, row) in enumerate(rows.items())]
 
 
 def git(folder: Path, *arguments: str) -> str:

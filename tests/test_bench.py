@@ -51,7 +51,7 @@ def history(tmp_path_factory):
     return root
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", BENCHES)
 def test_each_benchmark_measures_something_in_its_smallest_size(name, tmp_path, history, whole):
     if name in {"cached_layout", "codebases", "fleet", "log", "parse", "redaction", "rollup"} and not whole:
@@ -70,7 +70,7 @@ def test_each_benchmark_measures_something_in_its_smallest_size(name, tmp_path, 
         assert f"| {row['what']} " in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_tree_and_its_revisions_are_measured_as_compiled_wheels_that_are_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     source, kept = make_repository(tmp_path / "source"), tmp_path / "kept"
@@ -91,7 +91,7 @@ def test_a_tree_and_its_revisions_are_measured_as_compiled_wheels_that_are_kept(
         tool_at("nowhere", kept, source)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_what_fails_is_an_error_and_what_cannot_be_had_is_skipped(tmp_path):
     failing = bench("startup", "--environment", environment(tmp_path / "fails", "exit 3"), folder=tmp_path)
     assert failing.returncode == 1
@@ -104,7 +104,7 @@ def test_what_fails_is_an_error_and_what_cannot_be_had_is_skipped(tmp_path):
     assert "skipped: UnavailableError: there is no bubblewrap" in skipped.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_what_got_worse_than_another_revision_stands_in_the_last_lines(tmp_path):
     slow = f"{sys.executable} -c 'sum(range(6_000_000))'\nexec {HERE.command} \"$@\""
     options = ["--environment", environment(tmp_path / "slow", slow), "--against", sys.prefix, "--rounds", "1"]
@@ -153,7 +153,7 @@ def test_the_tables_show_medians_ratios_and_verdicts():
     assert cells[8] == ["slow", "2 s", "30 s", "15", "15", "12", "**missed**"]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_command_is_measured_without_the_memory_of_whoever_measures(tmp_path):
     weight = b"x" * (200 * MEGABYTE)
     small = Command([*PYTHON, "pass"], tmp_path).run()
@@ -189,7 +189,7 @@ def test_commands_run_in_turns_each_prepared_anew(tmp_path):
     assert [len(found) for found in costs] == [2, 2]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_commit_is_replayed_whole_and_as_edits_and_another_tree_is_seen(history, tmp_path):
     (commit,) = commits.commits_of(history, 9)
     whole, edits = commit.answers()

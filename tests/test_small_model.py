@@ -76,7 +76,7 @@ def one_of_each() -> Iterator[Any]:
         seen |= words
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", list(one_of_each()))
 def test_a_task_is_red_before_and_green_after_its_answer(name, tmp_path, run_code_commit):
     if not shutil.which(PROGRAMS.get(name.partition("-")[0], "sh")):
@@ -103,7 +103,7 @@ def test_a_tree_is_judged_by_the_tests_that_it_was_given(tmp_path):
     assert task.judge(root) == RED
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_first_answer_that_is_green_and_what_the_server_is_asked(tmp_path):
     with FakeServer([RIGHT, RIGHT]) as server:
         done = small_model(server, "--seeds", "2", "--json", tmp_path / "results")
@@ -119,7 +119,7 @@ def test_a_first_answer_that_is_green_and_what_the_server_is_asked(tmp_path):
     assert table["python-change-slug"] == ["green; green"]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_repairs_that_helped_and_the_rules_of_what_was_rejected(tmp_path):
     answers = [Answer(text, input_tokens=3_000) for text in (NOTHING, WRONG, RIGHT)]
     with FakeServer(answers) as server:
@@ -137,7 +137,7 @@ def test_repairs_that_helped_and_the_rules_of_what_was_rejected(tmp_path):
     assert [call["text"] for call in result["calls"]] == [NOTHING, WRONG, RIGHT]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_no_repairs_are_asked_for_where_none_are_wanted():
     with FakeServer([WRONG, RIGHT]) as server:
         done = small_model(server, "--repairs", "0")
@@ -145,7 +145,7 @@ def test_no_repairs_are_asked_for_where_none_are_wanted():
     assert rows(done)["python-change-slug"] == ["red"]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize(("repairs", "states"), [(3, "red green"), (0, "red")])
 def test_another_agent_has_the_same_server_and_as_many_calls(tmp_path, repairs, states):
     agent = write_file(tmp_path / "aider", f"#!{sys.executable}\n{LIKE_AIDER}")
@@ -157,7 +157,7 @@ def test_another_agent_has_the_same_server_and_as_many_calls(tmp_path, repairs, 
     assert rows(done)["python-change-slug"] == [states, states]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_server_that_fails_is_an_error_and_asked_again_the_next_time(tmp_path):
     with FakeServer([]) as server:
         done = small_model(server, "--json", tmp_path / "results")
@@ -168,7 +168,7 @@ def test_a_server_that_fails_is_an_error_and_asked_again_the_next_time(tmp_path)
         assert small_model(server, "--json", tmp_path / "results").returncode == 0
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_two_revisions_have_a_column_each_and_the_same_wheel_is_asked_once():
     with FakeServer([RIGHT]) as server:
         done = small_model(server, "--against", sys.prefix)
@@ -183,7 +183,7 @@ def test_tasks_whose_language_is_not_installed_are_no_failures_of_the_model(tmp_
         select_tasks("javascript-*")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_nothing_is_measured_without_a_server_or_a_task():
     with FakeServer([]) as server:
         assert "no task matches none" in small_model(server, "--tasks", "none").stderr

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command import git
+from command import every_third, git
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -527,7 +527,7 @@ REPEATING = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", REPEATING.values(), ids=REPEATING)
+@pytest.mark.parametrize("make", every_third(REPEATING))
 def test_the_time_is_linear_in_file_and_answer_whatever_they_repeat(make):
     text, finds = make()
     timed(text, [Edit(find, "") for find in finds], 4)

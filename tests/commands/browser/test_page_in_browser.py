@@ -307,6 +307,7 @@ def test_it_can_be_read_without_its_script(browser: Browser, page: Path):
 def test_the_page_of_a_fleet_sorts_and_filters_and_fits_every_width(browser: Browser, tmp_path: Path):
     page = write_fleet(tmp_path / "out") / "index.html"
     shown = "[...document.querySelectorAll('.tasks tbody tr:not([hidden])')].map(row => row.cells[1].innerText.split('\\n')[0].trim())"
+    browser.look(1280)
     browser.open(page)
     assert browser.run(shown) == ["b", "c", "d", "a", "e"]
     for click, order in (("Cost", "cdaeb"), ("Cost", "beacd"), ("Time", "cdeba"), ("Task", "abcde")):
