@@ -194,7 +194,7 @@ def test_json_that_holds_json_stays_json(form):
     assert KEY[3:] not in str(json.loads(document))
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_json_document_of_a_million_members_is_made_at_once():
     value = {"reply": [1] * 5_000_000}
     start = time.process_time()

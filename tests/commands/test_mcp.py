@@ -223,7 +223,7 @@ def test_a_query_that_looks_like_an_option_is_a_query(root: Path):
         assert (refused.is_error, "unknown model '--'" in text_of(refused)) == (True, True)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_query_with_half_a_character_is_answered(root: Path):
     """In raw lines: the SDK's client does not send it."""
     queries = [

@@ -190,7 +190,7 @@ def test_a_task_that_ended_unseen_is_taken_after_an_interrupt(cluster, server, t
     assert all((tmp_path / "out" / line["id"] / "changes.patch").exists() for line in lines)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 def test_results_that_take_long_to_arrive_are_taken_though_the_client_ends(ending, cluster, server, tmp_path):
     """An interrupt finds the client as it fetches a result; a killed one's tasks may go to the other worker."""
@@ -254,7 +254,7 @@ def test_an_answer_not_yet_fetched_is_found_on_the_worker(killed, forked_fleet, 
         wait_for(lambda: not list((tmp_path / "cluster").rglob("*.log")))
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("lost", ["worker", "scheduler"])
 def test_a_wait_for_a_worker_or_a_scheduler_has_an_end(lost, forked_fleet, server, tmp_path, marks, repository):
     (tmp_path / "cluster").mkdir()
@@ -271,7 +271,7 @@ def test_a_wait_for_a_worker_or_a_scheduler_has_an_end(lost, forked_fleet, serve
         assert "Traceback" not in complaint
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_workers_of_another_version_are_named(cluster, server, tmp_path):
     tasks = make_list(tmp_path / "tasks.jsonl", task("a", make_repository(tmp_path / "a"), settings=server.settings))
     words = [*fleet_words(tasks), "--scheduler", cluster.address, "--insecure"]

@@ -87,7 +87,7 @@ def test_commits_with_tests_and_other_files_become_tasks(cluster, root):
     assert (task["verify"], "settings" in defaults["defaults"]) == (mend["overlay"], False)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("hidden", [False, True])
 def test_those_are_kept_that_tests_tell_apart_and_their_own_commits_solve_them(cluster, root, tmp_path, whole, hidden):
     """The answer of the commit is the right one, that of another one is not; an empty one solves nothing."""
@@ -125,7 +125,7 @@ def test_those_are_kept_that_tests_tell_apart_and_their_own_commits_solve_them(c
     assert found == {line["id"]: ends[line["id"].rpartition("-")[2]] for line in lines}
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_what_was_found_fit_is_printed_also_where_the_rest_is_interrupted(cluster, root, tmp_path):
     (tmp_path / "build").write_text(f"! grep -qx x other.txt || sleep 600; test ! -d tests || {{ {BUILD}; }}")
     words = ("--tests", "tests/**", "--validate", "--build-instead", str(tmp_path / "build"))

@@ -34,7 +34,7 @@ def test_responses_are_openai_responses(ending):
         assert "hello" in response.output_text
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("ending", [*ENDINGS, "failed", "failed_for_good"])
 def test_interactions_are_google_interactions(ending):
     from google.genai._gaos.types.interactions.interaction import Interaction

@@ -93,7 +93,7 @@ def test_nobody_else_is_asked():
         assert time.monotonic() - start < 1
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_silent_server_is_left_after_some_seconds():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         start = time.monotonic()

@@ -464,7 +464,7 @@ def test_nothing_but_a_rejection_is_ever_raised(arena, change_list):
         assert change.content is None or change.content.decode() is not None
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_ten_thousand_paths_with_three_hundred_patterns(project_folder):
     (project_folder / ".gitignore").write_text("".join(f"*.x{number}\n/q{number}/\n" for number in range(150)))
     many = [

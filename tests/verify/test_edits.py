@@ -482,7 +482,7 @@ def timed(text: str, edits: list[Edit], limit: float) -> list[str]:
     return [fault.rule for fault in faults]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_ten_thousand_finds_in_ten_megabytes():
     text = "".join(f"    value_{number} = compute({number % 7})\n" for number in range(280_000))
     finds = [f"    value_{number} = compute({number % 7})\n" for number in range(0, 280_000, 28)]

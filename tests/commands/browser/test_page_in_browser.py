@@ -161,7 +161,7 @@ def test_the_command_that_undoes_the_run_is_copied(browser: Browser, long_page: 
     assert browser.driver.find_elements("xpath", "//button[text()='Copied']")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_files_are_ticked_off_and_stay_so(browser: Browser, long_page: Path):
     ticked = "[...document.querySelectorAll('.viewed input')].filter(tick => tick.checked).length"
     closed = "[...document.querySelectorAll('#changes details.file:not([open])')].map(file => file.id)"
@@ -175,7 +175,7 @@ def test_files_are_ticked_off_and_stay_so(browser: Browser, long_page: Path):
     assert (browser.run(ticked), browser.run(closed)) == (2, ["file-3"])
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("width", [400, 1280])
 def test_a_link_lands_where_it_says_and_unfolds_it(browser: Browser, long_page: Path, width: int):
     browser.look(width)
@@ -206,12 +206,12 @@ def test_the_output_opens_at_the_error(browser: Browser, long_page: Path, link: 
     assert browser.run("document.querySelector('#attempt-2 .error').dataset.n") == "200001"
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_start_of_a_run_has_its_time_zone(browser: Browser, long_page: Path):
     assert re.search("(?!AM|PM)[A-Z]{3,}[^ ]*$", browser.run("document.querySelector('time').textContent"))
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("which", ["page", "long_page"])
 def test_nothing_sticks_out(browser: Browser, which: str, request: pytest.FixtureRequest, whole: bool):  # noqa: FBT001 - a fixture
     request.getfixturevalue(which)

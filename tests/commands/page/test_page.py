@@ -351,7 +351,7 @@ def test_a_rejected_answer_after_a_failed_build_hides_nothing(project_folder: Pa
     assert "### The end of 1-build.txt" in export_log(find_project(project_folder), {"markdown": True}).decode()
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_huge_inputs_are_cut_and_say_so(project_folder: Path, run_code_commit: Run, tmp_path: Path):
     (project_folder / "build.sh").write_text(
         "#!/bin/sh\nyes 'a line of output' | head -c 20000000\necho the last line\n"
@@ -370,7 +370,7 @@ def test_huge_inputs_are_cut_and_say_so(project_folder: Path, run_code_commit: R
     assert "more characters" in text
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_page_of_16_files_and_15_mb_of_output_takes_little_time(project_folder: Path, run_code_commit: Run):
     (project_folder / "build.sh").write_text("#!/bin/sh\nyes '\x1b[32mok\x1b[0m a line' | head -c 15000000\nexit 1\n")
     for number in range(16):
