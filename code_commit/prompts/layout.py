@@ -215,7 +215,11 @@ def lay_out_short(
 ) -> Prompt:
     """Return a prompt as an exchange of messages. A file that is now as an answer sent it is not shown again."""
     build, sent = failed or FailedBuild("", ()), "\n".join(turn.response for turn in turns)
-    others = [each for each in build.replacements if isinstance(each, FileRemoval) or each.content.strip() not in sent]
+    others = [
+        each
+        for each in build.replacements
+        if isinstance(each, FileRemoval) or f"^^^{each.path}\n{each.content.rstrip()}\n" not in sent
+    ]
     changed = "".join(_show_changes(task, build._replace(replacements=others), {}, ()))
     codebase, instructions = task.codebase.text, task.prompts.short_instructions
     system, earlier, last = lay_out_dialogue(instructions, codebase, task.query, turns, changed)

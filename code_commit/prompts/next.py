@@ -66,19 +66,27 @@ def next_prompt(task: Task, outcomes: Sequence[Outcome], longest: int | None = N
 
     The short layout leaves the oldest answers out where it would be over `longest` characters with them.
     """
-    failed, shown = _last_failed(outcomes), dict[str, ShownFile]()
-    for outcome in outcomes:
-        shown |= {file.path: file for file in outcome.unseen if outcome.failed is None or outcome.failed is failed}
+    failed = _last_failed(outcomes)
     if task.layout == "short":
-        turns = [_as_turn(done) for done in outcomes]
-        prompt = lay_out_short(task, turns, failed, list(shown.values()))
-        while longest is not None and len(prompt.text) > longest and len(turns) > 1:
-            prompt = lay_out_short(task, turns := turns[1:], failed, list(shown.values()))
-        return prompt
+        return _next_dialogue(task, outcomes, failed, longest)
     is_rejected = bool(outcomes and outcomes[-1].reasons)
     history = tell_history([outcome.told for outcome in outcomes], last_is_told_apart=is_rejected)
     rejection = _tell_rejection(task, outcomes[-1]) if is_rejected else None
-    return lay_out(task, history, failed, list(shown.values()), rejection)
+    return lay_out(task, history, failed, _shown_since(outcomes, failed), rejection)
+
+
+def _next_dialogue(task: Task, outcomes: Sequence[Outcome], failed: FailedBuild | None, longest: int | None) -> Prompt:
+    prompt = lay_out_short(task, list(map(_as_turn, outcomes)), failed, _shown_since(outcomes, failed))
+    if longest is not None and len(prompt.text) > longest and len(outcomes) > 1:
+        return _next_dialogue(task, outcomes[1:], failed, longest)
+    return prompt
+
+
+def _shown_since(outcomes: Sequence[Outcome], failed: FailedBuild | None) -> list[ShownFile]:
+    shown = dict[str, ShownFile]()
+    for outcome in outcomes:
+        shown |= {file.path: file for file in outcome.unseen if outcome.failed is None or outcome.failed is failed}
+    return list(shown.values())
 
 
 def _as_turn(done: Outcome) -> Turn:
@@ -178,13 +186,9 @@ class Conversation:
         texts = {path: content.decode("utf-8", "replace") for path, content in originals.items()}
         self._texts = texts | self._texts
         failed = self._read_failed_build(attempt, changed)._replace(originals=texts if self._task.diffs else {})
-        same, text = (
-            self._compare(attempt, answer.blocks, comparable(build, failed.output)),
-            self._kept(attempt, answer),
-        )
-        self._outcomes.append(
-            Outcome(tell_attempt(attempt.record), *same, failed, (), text, self._named_by(failed, changed))
-        )
+        same = self._compare(attempt, answer.blocks, comparable(build, failed.output))
+        summary, text = tell_attempt(attempt.record), self._kept(attempt, answer)
+        self._outcomes.append(Outcome(summary, *same, failed, (), text, self._named_by(failed, changed)))
 
     def _viewer(self) -> FileViewer:
         project, redactor, shows = self._project, self._redactor, self._shows
