@@ -70,7 +70,7 @@ def run(options: dict[str, Any]) -> int:
             with log:
                 restored = restore(target / "snapshot", project, log.snapshot, force=force, scope=scope)
                 later = [f"attempt {attempt} and later"] * bool(scope.since)
-                what = " of ".join(["what --path names"] * bool(scope.paths) + later)
+                what = " from ".join(["the files that --path names"] * bool(scope.paths) + later)
                 done = f"put back {what} of {target.name}" if what else ""
                 done = done or _say_what_was_done(target.name, chain, len(restored))
                 if failure := _note(log, restored, done, chain):

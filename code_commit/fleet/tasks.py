@@ -268,7 +268,7 @@ def parse_tasks(lines: Sequence[str], name: str, look: Look | None = None) -> li
             if line.strip() and not line.lstrip().startswith("#"):
                 values[number] = from_json(line)
         except ValueError as error:
-            mistakes.append((number, f"no JSON: {str(error).replace(' at line 1 column', ' in column')}"))
+            mistakes.append((number, f"not JSON: {str(error).replace(' at line 1 column', ' in column')}"))
     if not any(isinstance(each, dict) for each in values.values()):
         raise NotSetUpError(
             f'{name} is not JSON Lines; write a task per line: {{"id": "a", "repository": "../api", ...}}'

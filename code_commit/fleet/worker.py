@@ -320,12 +320,11 @@ def left_log(folder: Path) -> tuple[str, bytes]:
     Raises OSError, and ValueError where there is none that can be continued.
     """
     name, base = json.loads((folder / _TASK).read_bytes())
-    for run in reversed(list_runs(folder / "clone")):
-        content = (run / "run.json").read_bytes()
-        if not _is_applying(record := load_run_record(content)):
-            return name, _packed_log(run, content, record, base, {})
-        break
-    raise ValueError(folder)
+    run = next(reversed(list_runs(folder / "clone")), folder)
+    content = (run / "run.json").read_bytes()
+    if _is_applying(record := load_run_record(content)):
+        raise ValueError(folder)
+    return name, _packed_log(run, content, record, base, {})
 
 
 def recorded_cost(record: RunRecord) -> float | None:

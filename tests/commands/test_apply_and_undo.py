@@ -296,7 +296,7 @@ def test_undo_of_some_files_leaves_the_others_and_the_rest_can_be_undone_later(r
     done = run_code_commit(root, "undo", "--path", "none/")
     assert (done.returncode, "gone/x.txt, new/deep/file.sh, new/deep/other.txt, ok.txt" in done.stderr) == (2, True)
     done = run_code_commit(root, "undo", "--path", "old.txt", "--path", "*.sh", "--path", "gone/")
-    assert (done.returncode, "Put back what --path names of" in done.stderr) == (0, True), done.stderr
+    assert (done.returncode, "Put back the files that --path names of" in done.stderr) == (0, True), done.stderr
     kept = {"ok.txt", "new", "new/deep", "new/deep/other.txt"}
     assert tree(root) == {name: after[name] for name in after if name in kept or name in before} | {
         "old.txt": before["old.txt"]

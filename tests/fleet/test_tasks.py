@@ -68,7 +68,7 @@ def test_every_mistake_is_told_with_its_line(tmp_path):
     with pytest.raises(NotSetUpError, match=rf"{path}:{len(MISTAKES) + 4}: id: a is the name of more than one task"):
         read_tasks(path)
     assert f"{path}:1: id: a is the name of more than one task" in told
-    assert f"{path}:{len(MISTAKES) + 3}: no JSON" in told[-1]
+    assert f"{path}:{len(MISTAKES) + 3}: not JSON" in told[-1]
     assert "secret" not in str(caught.value)
 
 
