@@ -27,9 +27,10 @@ Grammar, on lines split at `\n` only; a `\r` before it belongs to the line end o
     ^^^end
 
 A fence may be longer (`^^^^PATH` ... `^^^^end`): inside it, lines that begin with any other number of carets are
-content, so that every file can be sent. Read as well: `^^^PATH x` and `^^^x:` where only x is there, and `^^^`
-as the end of a whole file where the answer ends or the next line opens a block of a path with a dot or a slash, but in
-.rst, .md and .txt. Text outside blocks and a leading `<think>...</think>` are ignored.
+content, so that every file can be sent. Read as well: `^^^PATH x` and `^^^x:` where only x is there; `delete` as the
+only word of a block whose file is there, for `^^^delete`; and `^^^` as the end of a whole file where the answer ends or
+the next line opens a block of a path with a dot or a slash, but in .rst, .md and .txt. Text outside blocks and a leading
+`<think>...</think>` are ignored.
 
 A response that cannot be parsed without a guess is rejected as a whole, with every reason. This package does not decide
 whether a path may be written.
@@ -154,6 +155,10 @@ def _read_block(found: Findings, opening: int) -> int:
     closing = fences.closing_fence(text, body, carets)
     _, word, after = fences.split_fence(text, closing)
     if word == "end" or (closing > body and fences.is_bare_end(text, closing, path)):
+        if fences.says_delete(text, body, closing) and found.is_there(path):
+            found.closed = None
+            found.add(FileRemoval(path, line))
+            return after
         _add_file(found, FileReplacement(path, text[body:closing], line), carets)
         return after
     if word == "delete" and closing == body:

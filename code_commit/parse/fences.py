@@ -128,6 +128,11 @@ def is_bare_end(text: str, position: int, path: str) -> bool:
     return not path.rstrip(":").lower().endswith(_UNDERLINED) and _BARE_END.match(text, position) is not None
 
 
+def says_delete(text: str, start: int, end: int) -> bool:
+    """Tell whether the content of a block is nothing but the word of a removal, without its carets."""
+    return end - start <= len(" delete\r\n\r\n") and text[start:end].strip() == "delete"
+
+
 def _outer_end(text: str, position: int, carets: int) -> int:
     """Return where a block ends that holds the fence there and whole blocks of its own; 0 if it is never closed."""
     depth, after = 1, 0

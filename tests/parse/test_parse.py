@@ -153,6 +153,22 @@ def test_a_word_or_colon_beside_a_path_is_left_out_where_only_the_path_is_there(
         assert [change.path for change in parse_response(block)] == [name.removeprefix("./").replace("//", "/")]
 
 
+@pytest.mark.parametrize("content", ["delete\n", " delete\r\n", "\ndelete\n\n"])
+@pytest.mark.parametrize("end", ["^^^end\n", "^^^end", "^^^\n"])
+def test_the_word_delete_alone_removes_a_file_that_is_there(content, end):
+    (change,) = parse_response(f"^^^a.py\n{content}{end}", "a.py".__eq__)
+    assert change == FileRemoval("a.py", 1)
+
+    (change,) = parse_response(f"^^^a.py\n{content}{end}", "b.py".__eq__)
+    assert change == FileReplacement("a.py", content, 1)
+
+
+@pytest.mark.parametrize("content", ["Delete\n", "delete a.py\n", "delete\ndelete\n", "# delete\n", "delete()\n"])
+def test_a_file_that_holds_more_than_the_word_delete_is_a_file(content):
+    (change,) = parse_response(f"^^^a.py\n{content}^^^end\n", "a.py".__eq__)
+    assert change == FileReplacement("a.py", content, 1)
+
+
 def test_two_spellings_of_one_path_are_one_file():
     with pytest.raises(RejectedResponseError, match="the file comes twice"):
         parse_response("^^^PATH a\nx\n^^^end\n^^^a\ny\n^^^end\n", "a".__eq__)
