@@ -85,6 +85,12 @@ class Setting:
                 value = self.kind(text)
         return self.check(value)
 
+    def parse_option(self, text: str) -> Any:
+        """Return the value of an option's text. Raises UnfitValueError, also for an empty string: a variable unset."""
+        if self.kind is str and not text.strip():
+            raise UnfitValueError("is empty: give it a value, or leave the option out")
+        return self.parse(text)
+
     def parse_part(self, text: str) -> Any:
         """Return the text of one option of a repeatable setting as its part. Raises UnfitValueError."""
         try:
@@ -252,7 +258,7 @@ def add_settings(parser: argparse.ArgumentParser, names: Iterable[str] = tuple(O
         elif option.kind is tuple:
             group.add_argument(flag, action="append", type=option.parse_part, metavar=option.metavar, help=option.help)
         else:
-            group.add_argument(flag, type=option.parse, metavar=option.metavar, help=option.help)
+            group.add_argument(flag, type=option.parse_option, metavar=option.metavar, help=option.help)
 
 
 def load_settings(

@@ -101,7 +101,11 @@ def add_main_job(parser: argparse.ArgumentParser) -> None:
 def add_task(parser: argparse.ArgumentParser) -> None:
     task = parser.add_mutually_exclusive_group()
     task.add_argument(
-        "-m", dest="task", metavar="TEXT", help="the task, in place of query.txt; makes a new rollup first"
+        "-m",
+        action=_Paragraph,
+        dest="task",
+        metavar="TEXT",
+        help="the task, in place of query.txt, several are its paragraphs; makes a new rollup first",
     )
     task.add_argument("--query", metavar="FILE", help="the file with the task, in place of query.txt")
 
@@ -122,6 +126,13 @@ class _GoTo(argparse.Action):
             raise NotSetUpError(f"{message}; name a folder that is there") from error
 
 
+class _Paragraph(argparse.Action):
+    """Joins the texts of several `-m` with a blank line between them, as git commit does."""
+
+    def __call__(self, _parser: argparse.ArgumentParser, found: argparse.Namespace, text: Any, _: Any = None) -> None:
+        setattr(found, self.dest, "\n\n".join([*filter(None, [getattr(found, self.dest, "")]), text]))
+
+
 class _Parser(argparse.ArgumentParser):
     """An argument parser that names the nearest known word for an unknown one."""
 
@@ -139,7 +150,9 @@ class _Parser(argparse.ArgumentParser):
                 self.error(f"unrecognized arguments: {argument}", self._hint_at_option(name))
         found, others = super().parse_known_args(arguments, namespace)
         if others and self._subparsers is None:  # of a command, whose usage helps more than that of all
-            self.error(f"unrecognized arguments: {' '.join(others)}")
+            is_task = "-m" in self._option_string_actions and not any(word.startswith("-") for word in others)
+            hint = f"; for a task: {self.prog} -m {' '.join(others)!r}" if is_task else ""
+            self.error(f"unrecognized arguments: {' '.join(others)}", hint)
         return found, others
 
     def _hint_at_option(self, name: str) -> str:

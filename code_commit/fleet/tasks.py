@@ -196,13 +196,14 @@ def read_tasks(path: Path, look: Look | None = None) -> list[FleetTask]:
 
 
 def list_repositories(repositories: Sequence[str], folder: Path, values: Mapping[str, Any]) -> list[str]:
-    """Return the line of a task for each repository, and a blank line for each blank line or comment."""
+    """Return the line of a task for each repository, and a blank line for each comment and each one named before."""
     names: Counter[str] = Counter()
-    lines = []
+    lines, known = [], {""}
     for repository in map(str.strip, repositories):
-        if not repository or repository.startswith("#"):
+        if repository in known or repository.startswith("#"):
             lines.append("")
             continue
+        known.add(repository)
         name = _name_of(repository, folder)
         names[name.lower()] += 1
         again = f"-{names[name.lower()]}" if names[name.lower()] > 1 else ""

@@ -28,9 +28,9 @@ Grammar, on lines split at `\n` only; a `\r` before it belongs to the line end o
 
 A fence may be longer (`^^^^PATH` ... `^^^^end`): inside it, lines that begin with any other number of carets are
 content, so that every file can be sent. Read as well: `^^^PATH x` and `^^^x:` where only x is there; `delete` as the
-only word of a block whose file is there, for `^^^delete`; and `^^^` as the end of a whole file where the answer ends or
-the next line opens a block of a path with a dot or a slash, but in .rst, .md and .txt. Text outside blocks and a leading
-`<think>...</think>` are ignored.
+only word of a block whose file is there, and `^^^delete`, paths that are there, one a line, `^^^end`, as removals; `^^^`
+as the end of a whole file where the answer ends or the next line opens a block of a path with a dot or a slash, but in
+.rst, .md and .txt. Text outside blocks and a leading `<think>...</think>` are ignored.
 
 A response that cannot be parsed without a guess is rejected as a whole, with every reason. This package does not decide
 whether a path may be written.
@@ -111,7 +111,7 @@ def blocks_of(text: str) -> str:
 
 def _pieces(text: str) -> list[str]:
     """Return, in turn, the texts outside blocks and the blocks."""
-    return [text[start:end] for start, end in pairwise(_read(text).cuts)]
+    return [text[start:end] for start, end in pairwise(_read(text, is_there=bool).cuts)]
 
 
 def _read(text: str, is_there: IsThere = _NOTHING) -> Findings:
@@ -144,6 +144,11 @@ def _read_block(found: Findings, opening: int) -> int:
     line = found.line_at(opening)
     carets, name, body = fences.split_fence(text, opening)
     named = fences.NAMED_WORD.fullmatch(name)
+    if name == "delete" and (paths := fences.listed_removals(found, body, carets)):
+        found.closed = None
+        for path in paths:
+            found.add(FileRemoval(path, line))
+        return fences.skip_end(text, fences.closing_fence(text, body, carets), carets)
     if not name or name in fences.INNER or named:
         fences.reject_stray_fence(found, opening, name, named)
         return fences.skip_end(text, body, carets) if named else body

@@ -24,6 +24,7 @@ _REDUNDANT_SLASHES = re.compile(r"(?<=/)\.?/")
 NAMED_WORD = re.compile(r"(delete|end)[ \t]+(\S+)")
 INNER = ("end", "delete", "find", "to", "replace")  # never open a block: a file of such a name is sent as `./end`
 _DEEPEST = 10  # so many fences, one inside the other, are forgotten ends
+_LONGEST_LIST = 10_000  # characters of paths to be removed
 MOST_BLOCKS = 50_000  # no LLM's response has room for so many: the text after them is not read
 IsThere = Callable[[str], bool]
 
@@ -131,6 +132,15 @@ def is_bare_end(text: str, position: int, path: str) -> bool:
 def says_delete(text: str, start: int, end: int) -> bool:
     """Tell whether the content of a block is nothing but the word of a removal, without its carets."""
     return end - start <= len(" delete\r\n\r\n") and text[start:end].strip() == "delete"
+
+
+def listed_removals(found: Findings, start: int, carets: int) -> list[str]:
+    """Return the paths between `^^^delete` and `^^^end`, where there is nothing else, and each is there."""
+    end = closing_fence(found.text, start, carets)
+    if end - start > _LONGEST_LIST or skip_end(found.text, end, carets) == end:
+        return []
+    paths = [canonical(line.strip()) for line in found.text[start:end].split("\n") if line.strip()]
+    return paths if all(map(found.is_there, paths)) else []
 
 
 def _outer_end(text: str, position: int, carets: int) -> int:

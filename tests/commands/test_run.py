@@ -32,6 +32,13 @@ def test_the_task_is_an_option_and_the_rollup_anew(project_folder: Path, run_cod
     assert "1 of them git does not track: other.txt" in done.stderr
 
 
+def test_several_texts_are_the_paragraphs_of_one_task(project_folder: Path, run_code_commit: Run):
+    options = recorded(project_folder, RIGHT)
+    done = run_code_commit(project_folder, "-m", TASK, "-m", "No more.", *options)
+    assert done.returncode == 0, done.stderr
+    assert (the_log(project_folder) / "query.txt").read_text() == f"{TASK}\n\nNo more."
+
+
 def test_what_the_projects_own_script_rolled_up_stays_as_it_is(project_folder: Path, run_code_commit: Run):
     (project_folder / "codeRollup.sh").write_text("#!/bin/sh\ntouch ran\n")
     rollup = project_folder / "agent-config" / "codeRollup.txt"

@@ -196,11 +196,12 @@ def test_a_list_of_repositories_names_its_tasks_after_them(tmp_path):
         "../api",
         "team/api.git/",
         " . ",
+        "../api",
     ]
     found = [
         json.loads(line) if line else {} for line in list_repositories(lines, tmp_path / "api", {"query": "Do it."})
     ]
-    names = ["team-sub-web", "team-web", None, "api", "api-2", "api-3"]
+    names = ["team-sub-web", "team-web", None, "api", "api-2", "api-3", None]
     assert [line.get("id") for line in found] == names
     assert found[3] == {"id": "api", "repository": "../api", "query": "Do it."}
 

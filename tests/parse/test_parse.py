@@ -169,6 +169,29 @@ def test_a_file_that_holds_more_than_the_word_delete_is_a_file(content):
     assert change == FileReplacement("a.py", content, 1)
 
 
+def test_paths_that_are_there_between_delete_and_end_are_removed():
+    text = "I remove both.\n\n^^^delete\na.py\n./docs//b c.md\r\n\n^^^end\nNobody uses them.\n\n^^^c.py\nx\n^^^end\n"
+    paths = ["a.py", "docs/b c.md", "c.py"]
+    removed = FileRemoval("a.py", 3), FileRemoval("docs/b c.md", 3)
+    assert parse_response(text, paths.__contains__) == (*removed, FileReplacement("c.py", "x\n", 9))
+    assert notes_of(text) == "I remove both.\n\nNobody uses them."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "^^^delete\na.py\nb.py\n^^^end\n",  # b.py is not there
+        "^^^delete\na.py\n",  # not closed
+        "^^^delete\na.py\n^^^^end\n",
+        "^^^delete\n^^^end\n",
+        "^^^delete\na.py and what belongs to it\n^^^end\n",
+    ],
+)
+def test_any_other_delete_outside_a_block_is_rejected(text):
+    with pytest.raises(RejectedResponseError, match=r"\^\^\^delete stands outside a block"):
+        parse_response(text, "a.py".__eq__)
+
+
 def test_two_spellings_of_one_path_are_one_file():
     with pytest.raises(RejectedResponseError, match="the file comes twice"):
         parse_response("^^^PATH a\nx\n^^^end\n^^^a\ny\n^^^end\n", "a".__eq__)
