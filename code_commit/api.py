@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 Folder = str | os.PathLike[str]
 
 _TASK_OPTION = re.compile(r"(code-commit )?(?<!\S)-m(?![\w-])|--query( FILE)?")
-_OPTION = re.compile(rf"--({'|'.join(name.replace('_', '-') for name in OPTIONS)})(?![\w-])(?: (?=\d|\w+:|[A-Z]+\b))?")
+_NAMES = "|".join([*(name.replace("_", "-") for name in OPTIONS), "include", "exclude"])
+_OPTION = re.compile(rf"--({_NAMES})(?![\w-])(?: (?=\d|\w+:|[A-Z]+\b)|(?<=clude) )?")
 
 
 def rollup(
@@ -285,5 +286,6 @@ def _naming_arguments() -> Iterator[None]:
 
 
 def _in_arguments(message: str) -> str:
+    message = message.replace("code-commit rollup writes it", "rollup='fresh' or code-commit rollup writes it")
     message = _TASK_OPTION.sub("query=", message.replace("after -m", "in query="))
     return _OPTION.sub(lambda option: f"{option[1].replace('-', '_')}=", message)

@@ -257,6 +257,14 @@ def test_a_rollup_refuses_what_the_command_line_refuses_all_at_once(project_fold
     ]
 
 
+def test_what_is_missing_is_told_in_words_of_python(project_folder: Path):
+    (project_folder / "agent-config/codeRollup.txt").unlink()
+    with pytest.raises(NotSetUpError, match="is missing: rollup='fresh' or code-commit rollup writes it"):
+        run(project_folder, model="chat:m", base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(NotSetUpError, match="^include=nosuch matches no file"):
+        rollup(project_folder, include=["nosuch"])
+
+
 def test_settings_may_be_lists_tuples_and_whole_numbers(project_folder: Path):
     model = record_answers(project_folder, "^^^ok.txt\nok\n^^^end\n")
     settings = {"allow": ["*"], "protect": ("docs/",), "llm_timeout": 9, "max_cost": 2, "prices": {"m": Price(1, 2)}}

@@ -27,10 +27,10 @@ Grammar, on lines split at `\n` only; a `\r` before it belongs to the line end o
     ^^^end
 
 A fence may be longer (`^^^^PATH` ... `^^^^end`): inside it, lines that begin with any other number of carets are
-content, so that every file can be sent. Read as well: `^^^PATH x` and `^^^x:` where only x is there; `delete` as the
-only word of a block whose file is there, and `^^^delete`, paths that are there, one a line, `^^^end`, as removals; `^^^`
-as the end of a whole file where the answer ends or the next line opens a block of a path with a dot or a slash, but in
-.rst, .md and .txt. Text outside blocks and a leading `<think>...</think>` are ignored.
+content, so that every file can be sent. Read as well: `^^^PATH x` and `^^^x:` where only x is there; as removals
+`delete` as the only word of a block whose file is there, and `^^^delete`, paths that are there, one a line, `^^^end`;
+`^^^` as the end of a whole file where the answer ends or the next line opens a block of a path with a dot or a slash,
+but in .rst, .md and .txt. Text outside blocks and a leading `<think>...</think>` are ignored.
 
 A response that cannot be parsed without a guess is rejected as a whole, with every reason. This package does not decide
 whether a path may be written.
@@ -71,6 +71,7 @@ _NO_BLOCK = (
 
 _FIND_LINE = re.compile(r"(\^{2,})[ \t]*find[ \t\r]*$", re.MULTILINE)
 _REPLACE_LINE = re.compile(r"^(\^{2,})[ \t]*replace[ \t\r]*$", re.MULTILINE)
+_WORD_DELETE = re.compile(r"\s*delete\s*")
 _DELETE_ALONE = re.compile(r"(\^{2,})[ \t]*delete\s*")
 _SHORT_FIND = re.compile(r"^(\^\^)[ \t]*find(?=[ \t\r]*$)", re.MULTILINE)
 _MOST_LISTED = 200  # files of a list that are read
@@ -144,14 +145,8 @@ def _read_block(found: Findings, opening: int) -> int:
     line = found.line_at(opening)
     carets, name, body = fences.split_fence(text, opening)
     named = fences.NAMED_WORD.fullmatch(name)
-    if name == "delete" and (paths := fences.listed_removals(found, body, carets)):
-        found.closed = None
-        for path in paths:
-            found.add(FileRemoval(path, line))
-        return fences.skip_end(text, fences.closing_fence(text, body, carets), carets)
     if not name or name in fences.INNER or named:
-        fences.reject_stray_fence(found, opening, name, named)
-        return fences.skip_end(text, body, carets) if named else body
+        return _read_stray_fence(found, opening, named)
     if name == _LIST or _DECLINING.match(name):
         return _read_words(found, name, line, carets, body)
     path = fences.spelled(fences.canonical(name), found.is_there)
@@ -160,10 +155,6 @@ def _read_block(found: Findings, opening: int) -> int:
     closing = fences.closing_fence(text, body, carets)
     _, word, after = fences.split_fence(text, closing)
     if word == "end" or (closing > body and fences.is_bare_end(text, closing, path)):
-        if fences.says_delete(text, body, closing) and found.is_there(path):
-            found.closed = None
-            found.add(FileRemoval(path, line))
-            return after
         _add_file(found, FileReplacement(path, text[body:closing], line), carets)
         return after
     if word == "delete" and closing == body:
@@ -173,6 +164,18 @@ def _read_block(found: Findings, opening: int) -> int:
     if word == "find" and closing == body:
         return _read_edits(found, Block(path, line, carets), closing)
     return fences.reject_inner_fence(found, Block(path, line, carets), closing)
+
+
+def _read_stray_fence(found: Findings, opening: int, named: re.Match[str] | None) -> int:
+    """Read `^^^delete` with a list of files, else reject the fence, which opens no block; return where to continue."""
+    carets, name, body = fences.split_fence(found.text, opening)
+    if name != "delete" or not (paths := fences.listed_removals(found, body, carets)):
+        fences.reject_stray_fence(found, opening, name, named)
+        return fences.skip_end(found.text, body, carets) if named else body
+    line, found.closed = found.line_at(opening), None
+    for path in paths:
+        found.add(FileRemoval(path, line))
+    return fences.skip_end(found.text, fences.closing_fence(found.text, body, carets), carets)
 
 
 def _read_words(found: Findings, name: str, line: int, carets: int, body: int) -> int:
@@ -198,7 +201,11 @@ def _read_words(found: Findings, name: str, line: int, carets: int, body: int) -
 
 
 def _add_file(found: Findings, block: FileReplacement, carets: int) -> None:
-    """Add the file, unless its content is edits or a removal between fences of another length than the block's."""
+    """Add the file or its removal, unless its content is edits or `^^^delete` with other carets than the block's."""
+    if _WORD_DELETE.fullmatch(block.content) and found.is_there(block.path):
+        found.closed = None
+        found.add(FileRemoval(block.path, block.line))
+        return
     find = _FIND_LINE.match(block.content)
     if find and not any(match[1] == find[1] for match in _REPLACE_LINE.finditer(block.content)):
         find = None

@@ -129,11 +129,6 @@ def is_bare_end(text: str, position: int, path: str) -> bool:
     return not path.rstrip(":").lower().endswith(_UNDERLINED) and _BARE_END.match(text, position) is not None
 
 
-def says_delete(text: str, start: int, end: int) -> bool:
-    """Tell whether the content of a block is nothing but the word of a removal, without its carets."""
-    return end - start <= len(" delete\r\n\r\n") and text[start:end].strip() == "delete"
-
-
 def listed_removals(found: Findings, start: int, carets: int) -> list[str]:
     """Return the paths between `^^^delete` and `^^^end`, where there is nothing else, and each is there."""
     end = closing_fence(found.text, start, carets)
