@@ -11,13 +11,7 @@ from code_commit.codebase.text import header, read_sections
 
 BUILD = "build.sh"
 _ROLE = re.compile(r"^\[(user|assistant)\]\n", re.MULTILINE)  # before each message
-_FAILED = """\
-The script fails:
-
-{}
-
-Find the cause in the project's files and repair it. Where an old file is still
-there, delete it: ^^^ and its path, then a line with ^^^delete."""
+_FAILED = "The script fails:\n\n{}\n\nFind the cause in the project's files and repair it."
 _REJECTED = "This answer cannot be used:\n\n{}\n\nSend it again without these faults."
 _ADDED = "These files of the project were not shown so far:\n\n{}"
 _CHANGED = "These files were changed since, and are now:\n\n{}"

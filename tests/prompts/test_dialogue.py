@@ -45,10 +45,7 @@ def test_each_answer_of_the_short_layout_is_a_message_and_the_next_one_says_what
         ("user", f"{added}\n\n{rejected}\n\nNOW\n"),
         ("assistant", "I try.\n\n^^^a.c\nb\n^^^end\n"),
     ]
-    repair = (
-        "Find the cause in the project's files and repair it. Where an old file is still\n"
-        "there, delete it: ^^^ and its path, then a line with ^^^delete.\n\nNOW\n"
-    )
+    repair = "Find the cause in the project's files and repair it.\n\nNOW\n"
     assert later.rest == f"The script fails:\n\nerror: {{query}}\n\n{repair}"
     assert (later.shows.files["a.c"], later.parts["build output"]) == ("b\n", "error: {query}\n")
     last = next_prompt(task, [*outcomes, Outcome(told, failed=formatted, response="^^^a.c\nb\n^^^end\n")])
