@@ -93,7 +93,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         form: dict[str, Any] = {"metavar": metavar, "type": numbers.get(single, single)}
         if kind is bool:
             form = {"action": "store_true"}
-        elif kind == Sequence[str]:
+        elif kind == Sequence[str] or name == "task":
             form |= {"nargs": "+"} if name == "tests" else {"action": "append"}
         parser.add_argument(flag, dest=name, help=help_text, **form)
 
@@ -101,4 +101,5 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: dict[str, Any]) -> int:
     from code_commit.fleet import command  # nothing of it is needed for `--help`, or by the process of a task
 
-    return command.run(FleetOptions(**arguments))
+    task = "\n\n".join(arguments.pop("task", ()))  # paragraphs, as of a run
+    return command.run(FleetOptions(**arguments, task=task))

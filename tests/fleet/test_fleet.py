@@ -155,8 +155,8 @@ def test_one_task_for_many_repositories_that_lack_build_and_ignore_line(forked_f
     (tmp_path / "build").write_text("grep -q '^ok$' ok.txt")
     (tmp_path / "list").write_text("one\n\ntwo\n")
     answers = make_answers(tmp_path / "answers", RIGHT)
-    words = ["fleet", "-m", "Make ok.txt say ok.", "--repositories", "list", "--build", "build", "--out", "out"]
-    words += ["--at-once", "1", "--no-baseline"]
+    words = ["fleet", "-m", "Make ok.txt say ok.", "-m", "No more.", "--repositories", "list", "--build", "build"]
+    words += ["--out", "out", "--at-once", "1", "--no-baseline"]
     done = forked_fleet.run(words, tmp_path, os.environ | {"CODE_COMMIT_MODEL": answers})
     assert done.returncode == 0, done.stderr
     for name in ("one", "two"):
@@ -165,6 +165,8 @@ def test_one_task_for_many_repositories_that_lack_build_and_ignore_line(forked_f
             "Make ok.txt say ok.",
             "ok.txt\n",
         ]
+        (query,) = (tmp_path / "out" / name).glob("log/query.txt")
+        assert query.read_text() == "Make ok.txt say ok.\n\nNo more."
     words = ["fleet", "-m", "Do it.", "--repositories", "-", "--check"]
     piped = forked_fleet.run(words, tmp_path, os.environ, b"one\nthree\n")
     assert piped.returncode == 2
