@@ -261,7 +261,7 @@ def test_what_is_missing_is_told_in_words_of_python(project_folder: Path):
     (project_folder / "agent-config/codeRollup.txt").unlink()
     with pytest.raises(NotSetUpError, match="is missing: rollup='fresh' or code-commit rollup writes it"):
         run(project_folder, model="chat:m", base_url="http://127.0.0.1:9/v1")
-    with pytest.raises(NotSetUpError, match="^include=nosuch matches no file"):
+    with pytest.raises(NotSetUpError, match=r"^include=nosuch matches no file"):
         rollup(project_folder, include=["nosuch"])
 
 
