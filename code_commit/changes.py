@@ -83,7 +83,7 @@ class RejectedResponseError(CodeCommitError):
 
     exit_code = 4
     status = "rejected"
-    complaint = "no usable response: it was rejected\nLook: code-commit log --open."  # its reasons were shown before
+    complaint = "no usable response: it was rejected\nSee: code-commit log --open."  # its reasons were shown before
 
     def __init__(self, violations: Iterable[Violation], more: int = 0) -> None:
         self.violations = tuple(sorted(violations, key=lambda violation: violation.line))
@@ -96,7 +96,7 @@ class RejectedResponseError(CodeCommitError):
 
     def name_reason(self, reason: str) -> None:
         """Let the run's end name the reason of a rejection that was shown for an earlier attempt alone."""
-        self.complaint = f"no usable response, again for this reason: {reason}\nLook: code-commit log --open."
+        self.complaint = f"no usable response, again for this reason: {reason}\nSee: code-commit log --open."
 
 
 class NotApprovedError(RejectedResponseError):

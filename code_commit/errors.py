@@ -5,7 +5,7 @@
         NoKeyError                              there is no API key that can be used
         TooLittleMoneyError                     --max-cost does not pay for one answer
       LLMError                3  llm_error      the LLM could not be asked
-        OverBudgetError                         the next call could pass --max-cost
+        OverBudgetError                         the next call could exceed --max-cost
       RejectedResponseError   4  rejected       the response cannot be used (in `changes`: it carries violations)
       DeclinedError           4  declined       the LLM says that it cannot (in `changes`)
       MachineError            5  build_error    something beside the code and the LLM failed

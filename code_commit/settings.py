@@ -160,11 +160,14 @@ class Settings(NamedTuple):
     llm_timeout: Annotated[float, Setting("seconds for one LLM call, retries included", "S", POSITIVE)] = 3600.0
     build_timeout: Annotated[float, Setting("seconds for one build, 0 for no limit", "S", NOT_NEGATIVE)] = 3600.0
     answer_format: Annotated[
-        Literal["files", "edits", "auto"], Setting("whole files, or edits too, or edits too if a file is long")
+        Literal["files", "edits", "auto"],
+        Setting("files: whole files only; edits: edits too; auto: edits if a file is long"),
     ] = "files"
     rollup: Annotated[
         Literal["file", "fresh", "fit", "select"],
-        Setting("use codeRollup.txt as it is, or first make it of all files, what fits, or an LLM's choice"),
+        Setting(
+            "file: codeRollup.txt as it is; or write it first: fresh (all), fit (what fits), select (an LLM chooses)"
+        ),
     ] = "file"
     prompt_layout: Annotated[
         Literal["spec", "cached", "short"], Setting("order of the prompt's sections; `short` is for small models")
@@ -176,7 +179,9 @@ class Settings(NamedTuple):
         tuple[str, ...], Setting("only paths matching GLOB may change (.gitignore syntax, repeatable)", "GLOB")
     ] = ()
     protect: Annotated[tuple[str, ...], Setting("paths matching GLOB must not change (repeatable)", "GLOB")] = ()
-    strict: Annotated[bool, Setting("reject changes to a file that the rollup lacks or has in another version")] = False
+    strict: Annotated[
+        bool, Setting("reject changes to an existing file that the rollup lacks or has in another version")
+    ] = False
     dry_run: Annotated[bool, Setting("ask once, verify, print the diff that would be applied, change nothing")] = False
     approve: Annotated[bool, Setting("show each answer's diff and ask on the terminal before it is applied")] = False
     rollback: Annotated[bool, Setting("put every file back unless the run ends with a passing build")] = False

@@ -172,5 +172,5 @@ def _roll_back(plan: RunPlan, log: RunLog) -> None:
         log.add_warning("rollback", f"not rolled back: {error}")
     else:
         log.record.rolled_back = True
-        done = f"what answers changed is as it was before the run ({len(restored)} put back)"
+        done = f"the changed files are as they were before the run ({len(restored)} put back)"
         log.add_warning("rollback", f"rolled back: {done}")

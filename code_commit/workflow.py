@@ -126,7 +126,7 @@ def change_files(run: Run, response: Response, shows: VisibleFiles | None, attem
     attempt.applying(changes)
     replaced = [change.path for change in changes.changes if change.original is not None]
     if mixed := untracked_before(run.plan.tree, replaced):
-        log.add_warning("review", f"git does not track {listed(mixed)}: git diff shows nothing of what stood there")
+        log.add_warning("review", f"git does not track {listed(mixed)}: git diff cannot show what stood there")
     if run.approve is not None and attempt.record.changes:
         _wait_for_approval(run.approve, run.plan.settings, attempt)
     try:

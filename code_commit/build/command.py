@@ -39,7 +39,7 @@ def build_command(project: Project, environment: Mapping[str, str], warn: Callab
         warn(f"{BUILD_SCRIPT} has no run bit, so bash runs it: chmod +x {BUILD_SCRIPT}")
     bash = _find("bash", environment)
     if bash is None:
-        mend = f"chmod +x {BUILD_SCRIPT}" if interpreter else "begin it with #!/bin/sh"
+        mend = f"chmod +x {BUILD_SCRIPT}" if interpreter else f"begin {BUILD_SCRIPT} with #!/bin/sh"
         raise BuildError(f"{BUILD_SCRIPT} cannot be started: bash is not on the PATH; install it, or {mend}")
     return (os.path.abspath(bash), f"./{BUILD_SCRIPT}")  # noqa: PTH100 - Path.absolute() would keep a ".." of the PATH
 

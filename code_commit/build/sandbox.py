@@ -290,7 +290,7 @@ def _cache_folder(name: str) -> Path:
     try:
         return Path(os.path.realpath(Path(name).expanduser()))
     except (RuntimeError, ValueError):
-        raise NotSetUpError(f"sandbox_caches in config.toml: {shown(name)} is no folder's name") from None
+        raise NotSetUpError(f"sandbox_caches in config.toml: {shown(name)} is not the name of a folder") from None
 
 
 def _try_out(sandbox: Sandbox, project: Project) -> str | None:

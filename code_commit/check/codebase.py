@@ -18,7 +18,7 @@ from code_commit.runs.words import count
 from code_commit.settings import Settings
 
 _REMAINING = 0  # as `fit` of a request: all tokens that the model leaves beside the answer
-BY_NUMBER = "say how many tokens, as in code-commit rollup --fit 100000, and take that with --rollup file"
+BY_NUMBER = "run code-commit rollup --fit 100000 (or another number of tokens), then use --rollup file"
 
 
 def request_of(inputs: RunInputs, settings: Settings, query: str) -> CodebaseRequest | None:

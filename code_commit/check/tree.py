@@ -37,7 +37,7 @@ def check_agent_config(project: Project) -> None:
     if project.agent_config.is_symlink():
         raise NotSetUpError(f"{AGENT_CONFIG} is a link: put a real folder there")
     if project.agent_config.exists() and not project.agent_config.is_dir():
-        raise NotSetUpError(f"{AGENT_CONFIG} is no folder: move it away, then run code-commit init")
+        raise NotSetUpError(f"{AGENT_CONFIG} is not a folder: move it away, then run code-commit init")
 
 
 def check_ignore_line(project: Project) -> None:
@@ -105,7 +105,7 @@ def check_clean(report: Report, settings: Settings, project: Project) -> TreeSta
     except UnansweredError as error:
         doubt = f"{error}; fix that, or there may be no diff to review"
     if doubt and settings.require_clean:
-        report.refuse("clean tree", f"{doubt}; --require-clean wants a clean one: commit or stash first")
+        report.refuse("clean tree", f"{doubt}, and --require-clean is set: commit or stash first")
     elif doubt and not (tree and not tree.stamps):
         report.warn(doubt)
     return tree

@@ -112,7 +112,7 @@ def fitted(selection: Selection, redactor: Redactor, tokens: int, need: "FitRequ
     made = fit_sections(context, room - len(end) - limit, need)
     if need.chosen is None and not made.whole and not made.outlines:
         raise NotSetUpError(
-            f"{tokens:,} tokens have no room for a file: allow more, or use a model with a larger window"
+            f"{tokens:,} tokens are too few for even one file: allow more, or use a model with a larger window"
         )
     left_out = {reason: dict(names) for reason, names in selection.left_out.items()}
     if only_named := {file.name: count(file.bytes, "byte") for file in made.unseen}:
@@ -197,7 +197,7 @@ def summary_of(codebase: Codebase, *, verbose: bool) -> Iterator[str]:
         yield f"made to fit: {outlines}, {whole} whole{': ' if shown_names else ''}{shown_names}"
         yield from (f"shown in part: {shown(at.path)}, lines {at.where}" for at in codebase.windows)
     if codebase.untracked:
-        yield f"{len(codebase.untracked):,} of them git does not track: {listed(codebase.untracked)}"
+        yield f"git does not track {len(codebase.untracked):,} of them: {listed(codebase.untracked)}"
     shares = [f"{shown(name)} {size / codebase.bytes:.0%}" for name, size in codebase.largest]
     if shares:
         yield f"the largest, and their share of it: {', '.join(shares)}"

@@ -22,7 +22,7 @@ from code_commit.version import __version__
 COMMANDS = {
     "run": "the main job, the same as no command",
     "init": "write what is missing: agent-config/, build.sh, the .gitignore line",
-    "rollup": "write agent-config/codeRollup.txt from the files git tracks",
+    "rollup": "write agent-config/codeRollup.txt from the files git does not ignore",
     "check": "run every preflight check; no network, nothing written; --build also builds",
     "prompt": "print the initial prompt, to paste into any chat",
     "apply": "verify and apply a saved response; no LLM",
@@ -105,7 +105,7 @@ def add_task(parser: argparse.ArgumentParser) -> None:
         action=_Paragraph,
         dest="task",
         metavar="TEXT",
-        help="the task, in place of query.txt, several are its paragraphs; makes a new rollup first",
+        help="the task, in place of query.txt (several are paragraphs); makes a new rollup first",
     )
     task.add_argument("--query", metavar="FILE", help="the file with the task, in place of query.txt")
 

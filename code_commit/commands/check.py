@@ -72,8 +72,8 @@ def _end(report: Report, project: Project, *, is_ready: bool, machine_failed: bo
         return "; ".join([f"{count(len(report.problems), 'problem')} to solve", *hint_at_init(project)]) + "."
     if report.problems:
         if machine_failed:
-            return "Ready, but build.sh reports an infrastructure failure: a run would end with its first build."
-        return "Ready, but the build fails: a run can pass only if that is its task."
+            return "Ready, but build.sh reports an infrastructure failure: a run would end after its first build."
+        return "Ready, but the build fails: a run passes only if it repairs that."
     return "Ready: run code-commit with these options."
 
 

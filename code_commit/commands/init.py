@@ -62,7 +62,7 @@ def run(_options: dict[str, Any]) -> int:
         written = [*write_ignore_line(project), *_write_agent_config(project), *_write_build_script(project)]
         written += _ignore_environments(project)
     except NotADirectoryError as error:
-        raise NotSetUpError(f"{AGENT_CONFIG} is no folder: move it away, then run init again") from error
+        raise NotSetUpError(f"{AGENT_CONFIG} is not a folder: move it away, then run init again") from error
     except OSError as error:
         where = shown(str(error.filename or project.root))
         raise NotSetUpError(f"{where} cannot be written: {error.strerror}; make it writable for you") from error

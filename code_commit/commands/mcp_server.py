@@ -43,8 +43,8 @@ from code_commit.trust import ended_with_us, own_command
 from code_commit.version import __version__
 
 _INSTRUCTIONS = """\
-Another LLM makes a change in this project: it writes the files, build.sh judges them, it repairs what fails, three \
-times at most. Nothing is committed. Call check first, then run with the task as query (it needs neither query.txt nor \
+Another LLM writes a change of this project, build.sh checks it, and the LLM repairs a failing build, three times at \
+most. Nothing is committed. Call check first, then run with the task as query (it needs neither query.txt nor \
 codeRollup.txt then), then look at diff; undo takes a run back."""
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _RENEWS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
@@ -97,7 +97,7 @@ class _RunArguments(_Arguments):
     allow: list[str] = Field([], description="only paths that match may change (.gitignore syntax)")
     protect: list[str] = Field([], description="paths that match must not change (.gitignore syntax)")
     model: str = Field("", description="PROVIDER:NAME, of a provider that the project uses. Default: the project's")
-    max_cost: float | None = Field(None, gt=0, description="US dollars: stop before a call that could pass it")
+    max_cost: float | None = Field(None, gt=0, description="US dollars: stop before a call that could exceed it")
 
     def words(self) -> list[str]:
         folder = self.model.removeprefix("replay:")
@@ -276,7 +276,7 @@ def _in_short(record: dict[str, Any]) -> dict[str, Any]:
 
 def _as_called(text: str) -> str:
     """Return a command's message with tools and arguments in place of commands and options."""
-    text = text.replace("Look: code-commit log --open.", "The tool log shows it.")
+    text = text.replace("See: code-commit log --open.", "The tool log shows it.")
     text = re.sub(r"(?m)^(\s*)code-commit resume", r"\1In a shell, code-commit resume", text)
     text = re.sub(rf"code-commit ({'|'.join(_TOOLS)})( --open)?\b", r"\1", text.replace("code-commit -m", "run(query)"))
     return re.sub(r"--([a-z]+(?:-[a-z]+)*)", _setting, text)

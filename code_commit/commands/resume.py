@@ -120,7 +120,7 @@ def _find_resumable(project: Project, name: str) -> RunEntry:
         if goes_on:
             return RunEntry(folder, record)
         if name:
-            why = "a dry run starts anew" if is_dry else "nothing to resume"
+            why = "start the dry run again" if is_dry else "nothing to resume"
             raise NotSetUpError(f"{ended} has no next step: {why}")
         later = later or ("" if record.command == "undo" or record.is_auxiliary or is_dry else ended)
     which = f"no run {shown(name)}" if name else "no interrupted run"
@@ -183,7 +183,7 @@ def _tell_kept_llm(project: Project, kept: Mapping[str, Any], options: Mapping[s
         address = check_base_url(own.choice, own.settings)
         if (own.choice, address) != (new.choice, check_base_url(new.choice, new.settings)):
             ways = "--base-url changes the address; for another model start a new run with --model NAME"
-            progress.say(f"it keeps {own.choice}{address and f' at {address}'}: {ways}")
+            progress.say(f"the run keeps {own.choice}{address and f' at {address}'}: {ways}")
 
 
 def _text_of(folder: Path, name: str) -> str | None:

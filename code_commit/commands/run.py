@@ -19,7 +19,7 @@ from code_commit.start import start_run
 from code_commit.workflow import attempt_loop
 
 DESCRIPTION = """\
-The main job, the same as no command. Asks the LLM once for the change that -m
+The main job, the same as no command. Asks the LLM for the change that -m
 or agent-config/query.txt describes, verifies the whole answer, applies all of
 it or nothing, and runs build.sh. While the build fails it asks for a repair,
 three times at most. Nothing is committed. With -m it first makes agent-config/

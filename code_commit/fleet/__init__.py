@@ -61,12 +61,14 @@ class FleetOptions(NamedTuple):
     out: Annotated[Path | None, "OUT", "the folder for the results"] = None
     at_once: Annotated[int | None, "N", "tasks at a time (default: 2 for each core)"] = None
     scheduler: Annotated[str | None, "ADDRESS", "use the Dask cluster with this scheduler"] = None
-    wait: Annotated[float | None, "SECONDS", "wait for a worker (default: forever), a scheduler (120)"] = None
+    wait: Annotated[
+        float | None, "SECONDS", "how long to wait for a worker (default: forever) or a scheduler (120)"
+    ] = None
     insecure: Annotated[bool, "", "allow a cluster that builds could take over"] = False
     max_cost: Annotated[float | None, "USD", "limit for all tasks: start none that could exceed it"] = None
     max_failures: Annotated[int | None, "N", "stop after N failures (default: if the first 20 all fail)"] = None
     only: Annotated[Sequence[str], "ID", "run this task, even if it has a result (repeatable)"] = ()
-    exclude: Annotated[Sequence[str], "ID", "leave out this task, or a.* (repeatable)"] = ()
+    exclude: Annotated[Sequence[str], "ID", "leave out this task, or all that match (repeatable)"] = ()
     first: Annotated[int | None, "N", "run only N of the remaining tasks"] = None
     failed: Annotated[bool, "", "rerun the tasks that did not end green"] = False
     moved: Annotated[bool, "", "rerun tasks that conflict or whose base has moved"] = False

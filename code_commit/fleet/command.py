@@ -160,7 +160,7 @@ def _require_keys(tasks: Sequence[FleetTask]) -> None:
         lacking = count_missing_keys(folder, [task.settings for task in tasks])
     place = os.environ.get(KEYS_VARIABLE, "")
     if lacking and place and not Path(place).is_dir():
-        raise NotSetUpError(f"{KEYS_VARIABLE} names {shown(place)}, which is no folder: name the one with your keys")
+        raise NotSetUpError(f"{KEYS_VARIABLE} names {shown(place)}, which is not a folder: name the one with your keys")
     told = [
         f"no key for {provider or 'any provider'} ({count(number, 'task')}): set "
         f"{KEY_VARIABLES.get(provider) or ' or '.join(KEY_VARIABLES.values())}, or "

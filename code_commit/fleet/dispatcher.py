@@ -335,7 +335,7 @@ class Dispatcher:
     def _hand_over(self, task: FleetTask, outcome: TaskOutcome | None) -> None:
         self._left[task.place] -= 1
         self._forget(task.place)
-        lost = f"{_MOST_LOST} workers were lost that worked at it"
+        lost = f"{_MOST_LOST} workers were lost while they worked at it"
         self._goes_on = self._store.take(task, outcome or TaskOutcome(machine_failed(task, lost)))
         self._untold.discard(task.id)
 

@@ -24,7 +24,7 @@ def read_history(repository: Path, commits: str) -> list[tuple[str, str]]:
     Raises NotSetUpError.
     """
     if not repository.is_dir():
-        raise NotSetUpError(f"{repository} is no folder: clone the repository first")
+        raise NotSetUpError(f"{repository} is not a folder: clone the repository first")
     answer = ask_git(["rev-list", "--no-merges", "--parents", "--end-of-options", commits], repository)
     if answer.returncode != 0:
         raise NotSetUpError(f"the history of {repository}: {answer.stderr.decode('utf-8', 'replace').strip()}")

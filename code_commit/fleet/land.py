@@ -156,7 +156,7 @@ def _find_base(out: Path, result: Result, fetched: set[Path]) -> tuple[Path, str
     question, local = ("rev-parse", "-q", "--verify", "--end-of-options"), Path(result.path or result.repository)
     if result.path or local.is_dir():
         if not local.is_dir():
-            raise LandError(f"{local} is no folder any more")
+            raise LandError(f"{local} is no longer there")
         return local, _ask(local, *question, f"{result.base or 'HEAD'}^{{commit}}")
     name = re.sub(r"[^A-Za-z0-9]+", "-", result.repository.removesuffix(".git"))[-40:].strip("-")
     clone = out / CLONES / f"{name}-{sha256(result.repository.encode()).hexdigest()[:8]}"

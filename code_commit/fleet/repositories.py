@@ -66,7 +66,9 @@ def _unfit_at(place: str, tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int,
         if Path(place).is_dir() and ask_git(["rev-parse", "--git-dir"], Path(place)).returncode == 0:
             yield from _unfit_in(Path(place), dict(zip(commits, commits, strict=True)), tasks)
         else:
-            yield from ((line, f"repository: {task.repository} is no git repository") for line, task in tasks.items())
+            yield from (
+                (line, f"repository: {task.repository} is not a git repository") for line, task in tasks.items()
+            )
         return
     little = ("-q", "--depth=1", "--filter=blob:none")
     with TemporaryDirectory() as folder:

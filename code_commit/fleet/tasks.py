@@ -86,7 +86,9 @@ class FleetTask(BaseModel):
     ] = {}
     sealed: Annotated[bool, Field(description="the clone holds nothing later than the commit")] = False
     task: Annotated[str, Field(description="the task of which this is one of several variants or trials")] = ""
-    label: Annotated[str, Field(description="the way: its results are summed up apart")] = ""
+    label: Annotated[
+        str, Field(description="a name for this combination of settings, whose results are summed up separately")
+    ] = ""
     _list: Path = PrivateAttr(Path())
     _solution: Solution | None = PrivateAttr(None)
 
@@ -108,7 +110,7 @@ class FleetTask(BaseModel):
         except NotSetUpError as error:
             problems += str(error).split("\n")
         if settings.get("approve"):
-            problems.append("approve asks on a terminal, which a task has not")
+            problems.append("approve needs a terminal, and a task has none")
         if others.data.get("rollup") and settings.get("rollup", "file") != "file":
             problems.append("rollup = fresh takes all files, not only the task's pathspecs: use rollup_exclude instead")
         if problems:

@@ -246,7 +246,7 @@ def _explain_failure(error: Exception, endpoint: Endpoint) -> LLMError | Passing
     if isinstance(error, httpx.ProxyError):
         status = str(error)[:3]
         if status in ("401", "403", "407"):
-            return LLMError(f"the proxy refuses the way to {host} (status {status}): check the proxy variables")
+            return LLMError(f"the proxy refuses to connect to {host} (status {status}): check the proxy variables")
         return PassingFailure(f"the proxy does not reach {host}")
     if isinstance(error, UnicodeError):  # the host's name has a part that is empty, too long or no punycode
         return LLMError(f"no request to {host} can be made ({type(error).__name__}): check --base-url")

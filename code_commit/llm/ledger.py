@@ -23,8 +23,8 @@ class Ledger:
     def reserve(self, usd: float, what: str) -> None:
         """Reserve money for a request, which `what` describes. Raises OverBudgetError if less is left."""
         if usd > self.left + ROUNDING:
-            spent = f"--max-cost {self.limit:g}: ${self.spent + self.reserved:.4f} are spent"
-            raise OverBudgetError(f"the next call could pass {spent}, {what}", usd, self.left)
+            spent = f"--max-cost {self.limit:g}: ${self.spent + self.reserved:.4f} is spent"
+            raise OverBudgetError(f"the next call could exceed {spent}, {what}", usd, self.left)
         self.reserved += usd
 
     def settle(self, reserved: float, cost: float) -> None:

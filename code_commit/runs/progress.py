@@ -289,9 +289,9 @@ def _closing_lines(record: RunRecord) -> list[str]:
         return []
     log = [f"Log: {record.log_dir}"] if record.command != "run" else []  # which says at its start where it is
     done = words.done_by_build(record)
-    besides = [f"The build also {done} (if you did not): undo leaves that alone."] if done else []
+    besides = [f"The build also {done} (unless you did): undo does not take that back."] if done else []
     if rewritten := words.rewritten_by_build(record):
-        besides = [f"After the answer the build {rewritten} (if you did not): {record.log_dir}/{BUILT_DIFF}.", *besides]
+        besides = [f"After the answer the build {rewritten} (unless you did): {record.log_dir}/{BUILT_DIFF}.", *besides]
     of_git = "git status, git diff, " if record.tree or record.command == "undo" else ""
     review = [f"Review: code-commit diff, {of_git}code-commit log."] if totals.files_changed else []
     if record.message and record.status == "success":
@@ -302,10 +302,10 @@ def _closing_lines(record: RunRecord) -> list[str]:
     build = "The build passes" if record.status == "success" else "The build still fails"
     after = f" after {words.count(totals.attempts, 'attempt')}" if record.command == "run" else ""
     if record.status == "build_failed":
-        review = ["Look: code-commit log --open."]
+        review = ["See: code-commit log --open."]
         if totals.files_changed:
             run = argument_of(Path(record.root, record.log_dir))
-            review = [f"Look: code-commit diff{run}, code-commit log{run} --open. Take it back: code-commit undo{run}."]
+            review = [f"See: code-commit diff{run}, code-commit log{run} --open. Take it back: code-commit undo{run}."]
     return [f"{build}{after}: {words.done_in_all(record)}.", *besides, *review, *log]
 
 

@@ -102,7 +102,7 @@ def review_changes(project: Project, before: TreeState, record: RunRecord) -> li
     try:
         after = look_at_tree(project) or before
     except UnansweredError as error:
-        return [f"{error}; whether git diff shows the change is not known, code-commit diff does"]
+        return [f"{error}; git diff may not show all of the change, code-commit diff does"]
     answered = {change.path for attempt in record.attempts if attempt.verdict for change in attempt.changes}
     tracked = (before.stamps.keys() | after.stamps.keys()) - answered
     changed = {path for path in tracked if path not in before.stamps or before.stamps[path] != _stamp(project, path)}
@@ -131,7 +131,7 @@ def _rule_files(project: Project, since: str, known: Collection[str]) -> Iterato
 def _rule_warnings(written: Collection[str]) -> Iterator[str]:
     for name, harm in _RULE_FILES.items():
         if paths := [path for path in written if path.rpartition("/")[2] == name]:
-            yield f"the build wrote {listed(paths)} (if you did not): {harm} there"
+            yield f"the build wrote {listed(paths)} (unless you did): {harm} there"
 
 
 def _repository_warnings(before: TreeState, after: TreeState) -> Iterator[str]:

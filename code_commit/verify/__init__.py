@@ -52,11 +52,10 @@ _WHOLE_FILE = (
 )
 _BLANKS, _BOM = " \t\r", "\ufeff"
 _UNSEEN = (
-    "[codebase] has at most an outline of it, a change could lose the rest: a rollup that is made to fit has it whole"
-    " where the task names it"
+    "[codebase] shows at most an outline of it, a change could lose the rest: ask for the file with ^^^files first"
 )
 _NOT_HELD = "the code rollup does not hold it as it is now"
-_STALE = f"{_NOT_HELD}: leave it as it is, or ask for a new rollup"
+_STALE = f"{_NOT_HELD}: leave it as it is"
 
 
 @dataclass(slots=True)
@@ -112,7 +111,7 @@ class _Findings:
         try:
             named = sorted(question())
         except UnansweredError as error:
-            self.add("", rule, f"{error}; ask the supervisor to fix this, nothing is written until then", 0)
+            self.add("", rule, f"{error}; nothing can be written until the user has fixed this", 0)
         except OSError as error:
             raise ApplyError(f"the response cannot be checked, nothing was changed: {error}") from error
         else:

@@ -51,7 +51,7 @@ def _read(path: Path) -> bytes | None:
     try:
         mode = path.lstat().st_mode
         if stat.S_ISFIFO(mode):
-            raise UnansweredError(f"{path} is no regular file, git would wait on it for ever: remove it")
+            raise UnansweredError(f"{path} is not a regular file, git would wait on it forever: remove it")
         return path.read_bytes() if stat.S_ISREG(mode) else None
     except OSError:
         return None

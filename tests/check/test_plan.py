@@ -88,7 +88,7 @@ CASES: dict[str, Case] = {
     "a file in place of agent-config": (
         lambda root: [shutil.rmtree(config(root)), config(root).write_text("x")],
         [],
-        ["code-commit: agent-config is no folder: move it away, then run code-commit init\n"],
+        ["code-commit: agent-config is not a folder: move it away, then run code-commit init\n"],
     ),
     "a link in place of agent-config": (
         lambda root: [config(root).rename(root / "elsewhere"), config(root).symlink_to("elsewhere")],

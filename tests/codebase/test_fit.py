@@ -99,7 +99,7 @@ def test_it_fits_for_sure_or_is_refused(tokens, root: Path, run_code_commit: Run
         assert len(text) / 3.2 > tokens * 0.75 or tokens < 1000
     else:
         assert (done.returncode, text, tokens < 300) == (2, "old", True)
-        assert "have no room for a file" in done.stderr
+        assert "are too few for even one file" in done.stderr
 
 
 def test_a_window_without_room_for_a_file_is_named(root: Path, run_code_commit: Run):
@@ -122,7 +122,7 @@ def test_what_fits_is_as_it_would_be_without(root: Path, run_code_commit: Run):
 def test_without_a_model_it_is_said_how_to_go_on(command, root: Path, run_code_commit: Run):
     done = run_code_commit(root, *command)
     assert done.returncode == 2
-    assert "name a --model (no key is needed here), or say how many tokens, as in code-commit rollup" in done.stderr
+    assert "name a --model (no key is needed here), or run code-commit rollup" in done.stderr
     assert run_code_commit(root, *command, "--model", "openai").returncode == 0
     assert run_code_commit(root, "rollup", "--fit", "2000").returncode == 0
     assert run_code_commit(root, "prompt", "--rollup", "file").returncode == 0
@@ -133,7 +133,8 @@ def test_without_a_number_it_fills_what_the_model_reads(root: Path, run_code_com
     done = run_code_commit(root, "rollup", "--fit", *chat[:2])
     assert done.returncode == 2
     assert (
-        "the context window of chat:mine is unknown: set context_window in config.toml, or say how many" in done.stderr
+        "the context window of chat:mine is unknown: set context_window in config.toml, or run code-commit rollup"
+        in done.stderr
     )
     (root / "agent-config/config.toml").write_text("context_window = 16_000\n")
     run_code_commit(root, "rollup")

@@ -379,7 +379,7 @@ def test_a_dry_run_asks_once(root: Path, run_code_commit: Run):
     done = run_code_commit(root, *recorded(root, "no blocks", RESPONSE), "--dry-run")
     assert done.returncode == 4
     assert done.stdout == ""
-    assert "rejected\n  Look: code-commit log --open.\n" in done.stderr
+    assert "rejected\n  See: code-commit log --open.\n" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["run", "apply"])

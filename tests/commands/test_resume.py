@@ -353,7 +353,9 @@ def test_it_says_that_it_keeps_its_model_and_address_where_others_are_set_now(ro
         assert run_code_commit(root, "--sandbox", "off").returncode == 3
         assert "it keeps" not in resume(root, run_code_commit).stderr
         config.write_text('model = "anthropic"\n')
-        told = "it keeps openai:gpt-6.2-sol at {}: --base-url changes the address; for another model start a new run"
+        told = (
+            "the run keeps openai:gpt-6.2-sol at {}: --base-url changes the address; for another model start a new run"
+        )
         assert told.format(url) in resume(root, run_code_commit).stderr
 
 
@@ -560,7 +562,7 @@ def test_a_call_that_was_killed_counts_for_max_cost_when_the_run_is_resumed(star
         assert record(root)["attempts"][0]["unsettled_usd"] == [0.1]
         done = resume(root, run_code_commit)
         assert (done.returncode, len(server.requests)) == (3, 1), done.stderr
-        assert "could pass --max-cost 0.15: $0.1000 are spent" in done.stderr
+        assert "could exceed --max-cost 0.15: $0.1000 is spent" in done.stderr
         assert record(root)["error"]["needed_usd"] == pytest.approx(0.08)
         assert record(root)["totals"]["unsettled_usd"] == 0.1
         server.faults.clear()

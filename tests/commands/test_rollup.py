@@ -282,7 +282,7 @@ def test_a_secret_is_told_with_its_line(root: Path, run_code_commit: Run):
 def test_files_that_git_does_not_track_are_named(root: Path, run_code_commit: Run):
     lay(root, {"a.txt": "x", "b.txt": "x"})
     git(root, "add", "a.txt")
-    assert "1 of them git does not track: b.txt\n" in run_code_commit(root, "rollup").stderr
+    assert "git does not track 1 of them: b.txt\n" in run_code_commit(root, "rollup").stderr
     assert rolled_up(run_code_commit, root)["untracked"] == ["b.txt"]
     git(root, "add", "b.txt")
     assert "not track" not in run_code_commit(root, "rollup").stderr
@@ -513,7 +513,7 @@ def test_a_link_in_its_place_is_replaced_not_followed(root: Path, run_code_commi
 def test_what_it_says(root: Path, run_code_commit: Run):
     lay(root, {f"{number:02}.txt": "x" * number for number in range(20)} | {"bin": b"\0", "b2": b"\0"})
     lines = run_code_commit(root, "rollup").stderr.splitlines()
-    assert lines[1] == "20 of them git does not track: 00.txt, 01.txt, 02.txt, 03.txt, 04.txt and 15 more"
+    assert lines[1] == "git does not track 20 of them: 00.txt, 01.txt, 02.txt, 03.txt, 04.txt and 15 more"
     shares = ".gitignore 4%, 19.txt 3%, 18.txt 3%, 17.txt 3%, 16.txt 3%"
     assert lines[2:] == [f"the largest, and their share of it: {shares}", "left out (binary): b2, bin"]
     lines = run_code_commit(root, "rollup", "--verbose").stderr.splitlines()

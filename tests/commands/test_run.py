@@ -29,7 +29,7 @@ def test_the_task_is_an_option_and_the_rollup_anew(project_folder: Path, run_cod
     assert f"[query]\n{TASK}\nSecond line.\n\n" in prompt
     assert "--- other.txt ---\nnew since the last rollup\n" in prompt
     assert json.loads((the_log(project_folder) / "run.json").read_text())["query"] == TASK
-    assert "1 of them git does not track: other.txt" in done.stderr
+    assert "git does not track 1 of them: other.txt" in done.stderr
 
 
 def test_several_texts_are_the_paragraphs_of_one_task(project_folder: Path, run_code_commit: Run):

@@ -105,7 +105,7 @@ def test_a_key_that_is_missing_here_is_told_once_before_anything_is_cloned(forke
         "",
     ]
     monkeypatch.setenv("CODE_COMMIT_KEYS", str(tmp_path / "keys"))
-    with pytest.raises(NotSetUpError, match=r"CODE_COMMIT_KEYS names .*/keys, which is no folder"):
+    with pytest.raises(NotSetUpError, match=r"CODE_COMMIT_KEYS names .*/keys, which is not a folder"):
         _require_keys(read_tasks(tasks))
     (tmp_path / "keys").mkdir()
     with pytest.raises(NotSetUpError, match=r"OPENAI_API_KEY, or write it into .*/keys/openai-key.txt"):
@@ -170,7 +170,7 @@ def test_one_task_for_many_repositories_that_lack_build_and_ignore_line(forked_f
     words = ["fleet", "-m", "Do it.", "--repositories", "-", "--check"]
     piped = forked_fleet.run(words, tmp_path, os.environ, b"one\nthree\n")
     assert piped.returncode == 2
-    assert "-:2: repository: three is no git repository" in piped.stderr
+    assert "-:2: repository: three is not a git repository" in piped.stderr
 
 
 @pytest.mark.slow
@@ -244,7 +244,7 @@ def test_the_money_of_all_is_not_passed(tmp_path, cluster, server):
     lines = [task(name, repository, settings=server.settings | prices) for name in ("a", "b")]
     done = cluster.run_fleet(make_list(tmp_path / "tasks.jsonl", *lines), "--max-cost", "1", "--at-once", "2")
     assert done.returncode == 3, done.stderr
-    told = "one more call can cost $0.5500, and $0.5000 are spent; raise --max-cost to continue"
+    told = "one more call can cost $0.5500, and $0.5000 is spent; raise --max-cost to continue"
     assert f"--max-cost 1 is used up: {told}" in done.stderr
     assert len(server.calls) == 1
     assert [result["cost_usd"] for result in results(tmp_path).values()] == [0.5]

@@ -179,7 +179,7 @@ def test_a_test_whose_name_is_not_utf_8_makes_no_task(root):
 
 
 def test_a_history_that_cannot_be_read_is_told(root, tmp_path):
-    with pytest.raises(NotSetUpError, match="is no folder: clone the repository first"):
+    with pytest.raises(NotSetUpError, match="is not a folder: clone the repository first"):
         read_history(Path("https://example.org/x"), "HEAD")
     with pytest.raises(NotSetUpError, match="unknown revision"):
         read_history(root, "nowhere..HEAD")

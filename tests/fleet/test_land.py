@@ -259,7 +259,7 @@ def test_a_repository_that_is_gone_is_told_and_keeps_no_other_from_landing(fleet
     fleet.add_green(fleet.make("web"))
     (fleet.folder / "gone").rename(fleet.folder / "elsewhere")
     landings = fleet.land()
-    assert landings["gone"].message == f"{fleet.folder}/gone is no folder any more"
+    assert landings["gone"].message == f"{fleet.folder}/gone is no longer there"
     assert fleet.states() == {"gone": "failed", "web": "landed"}
 
 

@@ -16,7 +16,7 @@ MISTAKES = [
     ({"id": ".a"}, "id: must be a name of letters"),
     ({"id": "A"}, "id: A is the name of more than one task"),
     ({"id": "Results.jsonl"}, "id: Results.jsonl is the name of a file of the results"),
-    ({"repository": "nowhere"}, "repository: nowhere is no git repository"),
+    ({"repository": "nowhere"}, "repository: nowhere is not a git repository"),
     ({"repository": "--upload-pack=x"}, "repository: must not be empty, begin with '-'"),
     ({"repository": "fd::17"}, "repository: names a program or an open file of a worker"),
     ({"repository": "ext::sh -c id"}, "repository: names a program or an open file of a worker"),
@@ -28,7 +28,7 @@ MISTAKES = [
     ({"settings": {"modle": "x"}}, "settings: there is no setting 'modle'; did you mean 'model'?"),
     ({"settings": {"model": "gpr"}}, "settings: unknown model 'gpr'"),
     ({"settings": {"fallback_model": "gpr"}}, "settings: unknown model 'gpr'"),
-    ({"settings": {"approve": True}}, "settings: approve asks on a terminal"),
+    ({"settings": {"approve": True}}, "settings: approve needs a terminal"),
     ({"rollup": ["src"], "settings": {"rollup": "select"}}, "settings: rollup = fresh takes all files"),
     ({"settings": {"max_cost": -1}}, "settings: max_cost must be more than 0"),
     ({"settings": {"max_cost": "2", "strict": 1}}, "settings: max_cost must be a number; strict must be true or false"),
@@ -46,7 +46,7 @@ MISTAKES = [
     ),
     (
         {"settings": {"model": "gpr", "approve": True}},
-        "anthropic:, chat:, replay:; approve asks on a terminal, which a task has not",
+        "anthropic:, chat:, replay:; approve needs a terminal, and a task has none",
     ),
 ]
 

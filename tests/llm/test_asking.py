@@ -67,7 +67,7 @@ def test_the_fallback_is_not_asked_without_money_for_both_and_resume_fetches_the
     with FakeServer([RIGHT], [refused_polls(403)]) as first, FakeServer([RIGHT]) as second:
         done = run_code_commit(root, *asked(first, *fallback(second), "--max-cost", "0.4"))
         assert (done.returncode, second.requests) == (3, []), done.stderr
-        assert "$0.3300 are spent" in done.stderr
+        assert "$0.3300 is spent" in done.stderr
         assert record(root)["error"]["may_be_paid"]
         first.faults.clear()
         done = run_code_commit(root, "resume")

@@ -224,9 +224,9 @@ def test_a_proxy_sees_no_key(certificate, monkeypatch, variable):
     [
         (
             b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
-            r"the proxy refuses the way to llm.test \(status 407\)",
+            r"the proxy refuses to connect to llm.test \(status 407\)",
         ),
-        (b"HTTP/1.1 403 Forbidden\r\n\r\n", r"the proxy refuses the way to llm.test \(status 403\)"),
+        (b"HTTP/1.1 403 Forbidden\r\n\r\n", r"the proxy refuses to connect to llm.test \(status 403\)"),
         (b"HTTP/1.1 502 Bad Gateway\r\n\r\n", "the proxy does not reach llm.test; given up.*llm-timeout"),
     ],
 )

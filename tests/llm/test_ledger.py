@@ -62,7 +62,7 @@ def test_what_is_reserved_is_left_for_nobody_else():
     with pytest.raises(OverBudgetError) as caught:
         ledger.reserve(0.1, "another call")
     assert (caught.value.needed_usd, caught.value.left_usd) == (0.1, 0.0)
-    assert str(caught.value) == "the next call could pass --max-cost 3.1: $3.1000 are spent, another call"
+    assert str(caught.value) == "the next call could exceed --max-cost 3.1: $3.1000 is spent, another call"
     ledger.settle(2.6, 0.4)
     ledger.reserve(2.2, "another call")
 
@@ -169,7 +169,7 @@ def test_within_the_limit_the_answer_is_asked_for():
     with FakeServer(answers=["ok"]) as server:
         assert ask(WAYS["messages"], server, max_cost=10.0)[0].text == "ok"
     with FakeServer() as server:
-        with pytest.raises(OverBudgetError, match=r"could pass --max-cost 1e-06"):
+        with pytest.raises(OverBudgetError, match=r"could exceed --max-cost 1e-06"):
             ask(WAYS["messages"], server, max_cost=0.000001)
         assert not server.requests
 

@@ -67,11 +67,11 @@ HIDING = {
     ],
     "echo '*' > new/.gitignore": [
         "git diff does not show new/a.txt: git ignores it now",
-        "the build wrote new/.gitignore (if you did not): git status may not show new files there",
+        "the build wrote new/.gitignore (unless you did): git status may not show new files there",
     ],
-    "echo '*' > src/.gitignore": ["the build wrote src/.gitignore (if you did not): git status may not show new"],
+    "echo '*' > src/.gitignore": ["the build wrote src/.gitignore (unless you did): git status may not show new"],
     "echo '* -diff' > .gitattributes; echo '* -diff' >> kept/.gitattributes; cp .gitattributes src": [
-        "the build wrote .gitattributes, kept/.gitattributes, src/.gitattributes (if you did not): git diff may not"
+        "the build wrote .gitattributes, kept/.gitattributes, src/.gitattributes (unless you did): git diff may not"
     ],
     "git init -q new": ["git diff does not show new/a.txt: git ignores it now, or it lies in a repository of its own"],
     "rm -r new": ["git diff does not show new/a.txt: it is gone, and HEAD has none either"],
@@ -152,7 +152,7 @@ def test_rules_for_git_above_the_project_are_told(root: Path, run_code_commit: R
     build_does(root, "echo '* -diff' > ../.gitattributes")
     in_a_folder_of_the_repository(root)
     done = run_code_commit(root, *recorded(root, OK))
-    assert "the build wrote ../.gitattributes (if you did not): git diff may not show changes there" in done.stderr
+    assert "the build wrote ../.gitattributes (unless you did): git diff may not show changes there" in done.stderr
 
 
 @pytest.mark.parametrize("lay_out", [lambda _: None, in_a_folder_of_the_repository])
@@ -171,7 +171,7 @@ def test_other_changes_of_a_build_are_named_and_survive_undo(
     assert done.returncode == 0, done.stderr
     changed = ["Cargo.lock", "src/2.txt", "src/3.txt", "src/4.txt"]
     said = f"changed {', '.join(changed)} and left 2 new files: a, b"
-    assert f"\nThe build also {said} (if you did not): undo leaves that alone.\nReview: " in done.stderr
+    assert f"\nThe build also {said} (unless you did): undo does not take that back.\nReview: " in done.stderr
     record = the_record(root)
     assert (record["build_changes"], record["new_files"]) == (changed, 2)
     assert f"build     also {said}\n" in run_code_commit(root, "log", record["run"]).stdout
@@ -195,7 +195,7 @@ def test_whatever_the_end_of_a_run_it_is_told(answers, script, code, root: Path,
     done = run_code_commit(root, *recorded(root, *answers), "--max-repairs", "1", "--sandbox", "off")
     assert done.returncode == code, done.stderr
     assert "git diff does not show ok.txt: staged" in done.stderr
-    assert "The build also changed Cargo.lock (if you did not)" in done.stderr
+    assert "The build also changed Cargo.lock (unless you did)" in done.stderr
     assert the_record(root)["build_changes"] == ["Cargo.lock"]
 
 
@@ -216,13 +216,13 @@ def test_a_git_that_no_longer_answers_is_told(root: Path, run_code_commit: Run):
     build_does(root, "git update-index --refresh; printf broken > .git/index")
     done = run_code_commit(root, *recorded(root, OK), "--sandbox", "off")
     assert done.returncode == 0, done.stderr
-    assert "whether git diff shows the change is not known, code-commit diff does" in done.stderr
+    assert "git diff may not show all of the change, code-commit diff does" in done.stderr
 
 
 def test_of_many_new_files_three_are_named(root: Path, run_code_commit: Run):
     build_does(root, "touch d c b a")
     done = run_code_commit(root, *recorded(root, OK))
-    assert "left 4 new files: a, b, c and 1 more (if you did not)" in done.stderr, done.stderr
+    assert "left 4 new files: a, b, c and 1 more (unless you did)" in done.stderr, done.stderr
 
 
 REWRITING = {
@@ -263,7 +263,7 @@ def test_what_a_build_made_of_the_answer_is_named_with_a_diff(
     record, log = the_record(root), the_log(root)
     assert [tuple(file.values()) for file in record["rewritten"]] == actions
     where = f"{record['log_dir']}/built.diff"
-    assert (f"\nAfter the answer the build {said} (if you did not): {where}.\n" in done.stderr) == bool(said)
+    assert (f"\nAfter the answer the build {said} (unless you did): {where}.\n" in done.stderr) == bool(said)
     assert (f"build     {said} after the answer: {where}\n" in run_code_commit(root, "log", log.name).stdout) == bool(
         said
     )
@@ -298,7 +298,7 @@ def test_of_new_files_it_is_told_only_where_the_answer_changes_one(root: Path, r
     assert (done.returncode, doubt in done.stderr, "notes.txt" in done.stderr) == (0, False, False), done.stderr
     git(root, "checkout", "-q", "ok.txt")
     done = run_code_commit(root, *recorded(root, f"{OK}^^^notes.txt\nanother\n^^^end\n"))
-    assert "warning: git does not track notes.txt: git diff shows nothing of what stood there" in done.stderr
+    assert "warning: git does not track notes.txt: git diff cannot show what stood there" in done.stderr
     assert doubt not in done.stderr
     done = run_code_commit(root, *recorded(root, OK))
     assert doubt in done.stderr, "ok.txt is tracked"

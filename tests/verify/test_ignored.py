@@ -238,9 +238,9 @@ def test_a_fifo_in_the_place_of_an_ignore_file_is_told_at_once(project_folder, p
     (project_folder / place).unlink(missing_ok=True)
     (project_folder / "src").mkdir(exist_ok=True)
     os.mkfifo(project_folder / place)
-    with pytest.raises(NotSetUpError, match="no regular file"):
+    with pytest.raises(NotSetUpError, match="not a regular file"):
         ignored_paths(project, ["src/a"])
-    with pytest.raises(RejectedResponseError, match="no regular file") as caught:
+    with pytest.raises(RejectedResponseError, match="not a regular file") as caught:
         verify_changes([FileReplacement("src/a", "x\n", 1)], project, rules, None)
     assert str(caught.value).isprintable()
 
