@@ -351,7 +351,7 @@ def test_it_says_that_it_keeps_its_model_and_address_where_others_are_set_now(ro
         url = server.base_url("openai")
         config.write_text(f'model = "openai:gpt-6.2-sol"\nbase_url = "{url}"\n')
         assert run_code_commit(root, "--sandbox", "off").returncode == 3
-        assert "it keeps" not in resume(root, run_code_commit).stderr
+        assert "the run keeps" not in resume(root, run_code_commit).stderr
         config.write_text('model = "anthropic"\n')
         told = (
             "the run keeps openai:gpt-6.2-sol at {}: --base-url changes the address; for another model start a new run"
@@ -398,7 +398,7 @@ def test_a_dry_run_changes_nothing_also_of_what_can_be_resumed(root: Path, run_c
     (root / "agent-config/recorded/1-response.txt").unlink()
     assert run_code_commit(root, *recorded(root), "--dry-run").returncode == 3
     done = resume(root, run_code_commit, "-1")
-    assert (done.returncode, "has no next step: a dry run starts anew" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "has no next step: start the dry run again" in done.stderr) == (2, True), done.stderr
     recorded(root, first, RIGHT)
     done = resume(root, run_code_commit)
     assert (done.returncode, f"resuming {interrupted.name}" in done.stderr) == (0, True), done.stderr
