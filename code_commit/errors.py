@@ -111,7 +111,7 @@ class LogError(MachineError):
     """A file or folder of the log could not be written, read or removed."""
 
     def __init__(self, path: Path, error: OSError, verb: str = "used") -> None:
-        super().__init__(f"the log file {path} cannot be {verb}: {error.strerror}; fix that, then run again")
+        super().__init__(f"the log file {path} cannot be {verb}: {error.strerror}")
 
 
 class OutputError(MachineError):

@@ -35,7 +35,7 @@ class ChangedSinceError(ApplyError):
         names = ", ".join(map(shown, self.paths))
         super().__init__(
             f"changed since that run, so nothing was restored: {names}; --force restores all the same, "
-            "and a further undo brings these edits back"
+            "and then code-commit undo latest brings these edits back"
         )
 
 

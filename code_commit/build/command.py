@@ -50,9 +50,7 @@ def _read_head(path: Path) -> tuple[bytes, bool]:
         with open_regular(path) as file:
             return file.read(HEAD_BYTES) or b"", os.access(path, os.X_OK)
     except FileNotFoundError as error:
-        raise BuildError(
-            f"{BUILD_SCRIPT} is missing: code-commit init writes one; it exits with 0 if the build passes"
-        ) from error
+        raise BuildError(f"{BUILD_SCRIPT} is missing: code-commit init writes one") from error
     except NotAFileError as error:
         what = "a link" if path.is_symlink() else "a folder" if path.is_dir() else "a device, a pipe or a socket"
         raise BuildError(f"{BUILD_SCRIPT} is {what}: put the script itself there") from error
@@ -68,7 +66,7 @@ def _check_interpreter(line: str, root: Path, environment: Mapping[str, str]) ->
     words = line.split(maxsplit=1)
     program = root / words[0]
     if not program.is_file():
-        raise BuildError(f"{begins}, but {shown(words[0])} does not exist: install it")
+        raise BuildError(f"{begins}, but {shown(words[0])} does not exist: install it, or name another program")
     if not os.access(program, os.X_OK):
         raise BuildError(f"{begins}, but {shown(words[0])} is not executable")
     if program.name == "env" and len(words) > 1:

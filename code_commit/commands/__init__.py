@@ -130,7 +130,10 @@ class _Paragraph(argparse.Action):
     """Joins the texts of several `-m` with a blank line between them, as git commit does."""
 
     def __call__(self, _parser: argparse.ArgumentParser, found: argparse.Namespace, text: Any, _: Any = None) -> None:
-        setattr(found, self.dest, "\n\n".join([*filter(None, [getattr(found, self.dest, "")]), text]))
+        texts = [*getattr(found, self.dest, "").split("\0"), text] if hasattr(found, self.dest) else [text]
+        if len(texts) > 1 and not all(each.strip() for each in texts):
+            raise argparse.ArgumentError(self, "one of the texts is empty: give it words, or leave it out")
+        setattr(found, self.dest, "\n\n".join(texts))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -169,12 +172,17 @@ class _Parser(argparse.ArgumentParser):
             problem = argparse.ArgumentError(action, f"must be one of {', '.join(action.choices)}")
             self.error(str(problem), did_you_mean(value, action.choices, cutoff=0.7))
         if task:
-            self.error("the task after -m has several words", f"; put it in quotes: code-commit -m {task!r}")
+            self.error("the task after -m has several words", f"; put it in quotes: {self._quoted(task)}")
         if value in ("help", "version"):
             self.error(f"there is no command {value!r}", f"; did you mean '--{value}'?")
         hint = "" if " " in value else did_you_mean(value, action.choices)
         words = takewhile(lambda word: not word.startswith("-"), self._words[self._words.index(value) :])
-        self.error(f"there is no command {value!r}", hint or f"; for a task: code-commit -m {' '.join(words)!r}")
+        self.error(f"there is no command {value!r}", hint or f"; for a task: {self._quoted(' '.join(words))}")
+
+    def _quoted(self, task: str) -> str:
+        """Return the command with the task in quotes, and dots for what else stands there."""
+        others = len(self._words) - len(task.split()) - self._words.count("-m")
+        return f"code-commit -m {task!r}{' ...' if others else ''}"
 
     def _unquoted_task(self, word: str) -> str:
         """Return the words after `-m` where this is the second of them, or "". It may be the name of a command."""

@@ -91,8 +91,10 @@ class _CheckArguments(_Arguments):
 
 
 class _RunArguments(_Arguments):
-    query: str = Field(
-        "", max_length=30_000, description="the task; the codebase is rolled up first. Default: agent-config/query.txt"
+    query: str | None = Field(
+        None,
+        max_length=30_000,
+        description="the task; the codebase is rolled up first. Default: agent-config/query.txt",
     )
     allow: list[str] = Field([], description="only paths that match may change (.gitignore syntax)")
     protect: list[str] = Field([], description="paths that match must not change (.gitignore syntax)")
@@ -117,7 +119,7 @@ class _RunArguments(_Arguments):
                 raise ValueError(f"{name}: agent-config/config.toml sets it and takes precedence; omit it")
         if self.max_cost and own.max_cost and self.max_cost > own.max_cost:
             raise ValueError(f"max_cost: agent-config/config.toml grants {own.max_cost:g} at most")
-        words = [f"-m={self.query}"] if "query" in self.model_fields_set else []
+        words = [] if self.query is None else [f"-m={self.query}"]
         words += [f"--model={self.model}"] if self.model else []
         words += [f"--max-cost={self.max_cost}"] if self.max_cost is not None else []
         return [*words, *(f"--allow={glob}" for glob in self.allow), *(f"--protect={glob}" for glob in self.protect)]

@@ -29,7 +29,7 @@ from code_commit.fleet import FleetOptions
 from code_commit.fleet.baseline import Baselines
 from code_commit.fleet.builds import link_keys
 from code_commit.fleet.history import EnoughError, Sieve, read_history, tasks_of
-from code_commit.fleet.land import ON_ITS_BASE, THERE, find_moved, land_results, load_landings
+from code_commit.fleet.land import ON_ITS_BASE, THERE, find_moved, has_branch, land_results, load_landings
 from code_commit.fleet.limits import Budget, Failures
 from code_commit.fleet.page import Pages, write_pages
 from code_commit.fleet.repositories import find_unfit
@@ -45,7 +45,7 @@ from code_commit.runs.words import count
 from code_commit.settings import KEYS_VARIABLE, read_environment
 from code_commit.terminal import shown, terminal_width
 
-_LANDED_BEFORE = "landed before"
+_LANDED_BEFORE, _REMOVED_SINCE = "landed before", "landed before, the branch was removed since"
 _HOPELESS = 5
 """Commits of one history that fail for one reason before any fits."""
 
@@ -82,6 +82,7 @@ def run(options: FleetOptions) -> int:
         if options.schema:
             print_text(json.dumps(FleetTask.model_json_schema(), indent=2))
             return EXIT_SUCCESS
+        _require_command(options)
         if options.land:
             return _land(options, Path(os.path.realpath(options.land)))
         return _print_history(options, options.from_history) if options.from_history else _carry_out(options)
@@ -89,6 +90,19 @@ def run(options: FleetOptions) -> int:
         if options.json:
             print_failure(error)
         raise
+
+
+def _require_command(options: FleetOptions) -> None:
+    """Raise NotSetUpError for options of --land or --from-history that stand without it: tasks would run instead."""
+    of_commands = {
+        "land": ("group", "branch", "author", "pull_request"),
+        "from_history": ("tests", "commits", "limit", "hidden", "validate"),
+    }
+    for command, names in of_commands.items():
+        given = [name for name in names if getattr(options, name) != FleetOptions._field_defaults[name]]
+        if given and not getattr(options, command):
+            flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            raise NotSetUpError(f"{flags}: only with --{command.replace('_', '-')}")
 
 
 def _carry_out(options: FleetOptions) -> int:
@@ -104,6 +118,8 @@ def _carry_out(options: FleetOptions) -> int:
         raise NotSetUpError(
             f"{options.tasks or options.repositories} has no task {', '.join(map(shown, sorted(unknown)))}"
         )
+    if unmatched := [name for name in options.exclude if not any(fnmatchcase(task.id, name) for task in tasks)]:
+        raise NotSetUpError(f"--exclude {', '.join(map(shown, unmatched))} matches no task")
     chosen = [
         task
         for task in tasks
@@ -208,8 +224,9 @@ def _land(options: FleetOptions, out: Path) -> int:
         try:
             before = load_landings(out, results)
             for landing in land_results(out, results, options, before):
-                is_known = landing.state == ON_ITS_BASE and before.get(landing.id) == landing
-                state = _LANDED_BEFORE if is_known else landing.state
+                state = landing.state
+                if state == ON_ITS_BASE and before.get(landing.id) is landing:
+                    state = _LANDED_BEFORE if has_branch(landing) else _REMOVED_SINCE
                 states[state] += 1
                 told = f"{landing.id}: {replace(landing, state=state).in_words}"
                 print_text(json.dumps(asdict(landing)) if options.json else told)
@@ -217,7 +234,7 @@ def _land(options: FleetOptions, out: Path) -> int:
             write_pages(out, results, results)
     told = ", ".join(f"{number} {state}" for state, number in states.most_common())
     Progress(Redactor([]), quiet=options.quiet).say(f"{count(states.total(), 'green result')}: {told}")
-    return EXIT_SUCCESS if states.keys() <= {ON_ITS_BASE, _LANDED_BEFORE, THERE} else EXIT_BUILD_FAILED
+    return EXIT_SUCCESS if states.keys() <= {ON_ITS_BASE, _LANDED_BEFORE, _REMOVED_SINCE, THERE} else EXIT_BUILD_FAILED
 
 
 def _cluster() -> Any:

@@ -61,8 +61,8 @@ class Result:
     names the files of build.patch, `rewritten` those of changes.patch that the build changed after the answer.
     `verified` tells whether the build passed again with the files that the run did not see, None without such. `error`
     is the kind of the run's error. `cost_usd` is the cost of the run and of its choice of files, `run` the name of the
-    first of them; `paid_usd` is the cost of all runs of the task, `needed_usd` that of the call that `--max-cost` did
-    not allow.
+    first of them, `unsettled_usd` the part of that cost that no reply has confirmed. `paid_usd` is the cost of all runs
+    of the task, `needed_usd` that of the call that `--max-cost` did not allow.
     """
 
     id: str
@@ -97,6 +97,7 @@ class Result:
     base: str = ""
     baseline: str = ""
     paid_usd: float | None = None
+    unsettled_usd: float = 0.0
 
     @property
     def is_open(self) -> bool:
@@ -136,6 +137,12 @@ class TaskOutcome(NamedTuple):
     build_patch: bytes = b""
 
 
+def cost_with_unsettled(cost: float, unsettled: float) -> str:
+    """Return `$0.31`, or `$0.31 (at most $0.29 of it unsettled)`: calls whose replies did not say what they cost."""
+    of_it = f" (at most {dollars(unsettled, short=True)} of it unsettled)" if unsettled else ""
+    return f"{dollars(cost, short=True)}{of_it}"
+
+
 @dataclass(slots=True)
 class FleetTotals:
     """Sums over the results of so many tasks. `cost_usd` is what all their runs cost, but for `unknown_costs` tasks.
@@ -149,6 +156,7 @@ class FleetTotals:
     statuses: Counter[str] = field(default_factory=Counter)
     attempts: int = 0
     cost_usd: float = 0.0
+    unsettled_usd: float = 0.0
     unknown_costs: int = 0
     built: int = 0
 
@@ -159,6 +167,7 @@ class FleetTotals:
         self.attempts += result.attempts
         self.built += bool(result.build_changes)
         self.cost_usd += (result.cost_usd if result.paid_usd is None else result.paid_usd) or 0.0
+        self.unsettled_usd += result.unsettled_usd
         self.unknown_costs += result.cost_usd is None and result.attempts > 0
 
     @property
@@ -176,7 +185,7 @@ class FleetTotals:
         if self.known_usd is None:
             return "cost unknown"
         unknown = f" and {count(self.unknown_costs, 'task')} of unknown cost" if self.unknown_costs else ""
-        return f"{dollars(self.cost_usd, short=True)}{unknown}"
+        return f"{cost_with_unsettled(self.cost_usd, self.unsettled_usd)}{unknown}"
 
     @property
     def known_usd(self) -> float | None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TextIO
 
-from code_commit.fleet.results import PAGE, FleetTotals, Result
+from code_commit.fleet.results import PAGE, FleetTotals, Result, cost_with_unsettled
 from code_commit.runs.progress import print_lines, start_live
 from code_commit.runs.words import count, dollars, duration
 from code_commit.terminal import is_live_terminal, shown
@@ -54,7 +54,7 @@ class FleetTable:
         """Count a result, and print its line."""
         self.totals.add(result)
         attempts = f" after {count(result.attempts, 'attempt')}" if result.attempts else ""
-        price = "" if result.cost_usd is None else f", {dollars(result.cost_usd, short=True)}"
+        price = "" if result.cost_usd is None else f", {cost_with_unsettled(result.cost_usd, result.unsettled_usd)}"
         ending = f"{result.word}{attempts} in {duration(result.seconds)}{price}"
         why = "" if result.is_green else f": {result.reason}"
         self.say(
@@ -67,7 +67,8 @@ class FleetTable:
         self.__exit__()
         took = duration(time.monotonic() - self._started)
         if self._earlier == self.totals.tasks:
-            took = f"{count(self._earlier, 'task')} kept, none ran"
+            again = "" if self.totals.green == self.totals.tasks else " (--failed runs those that are not green)"
+            took = f"{count(self._earlier, 'task')} kept, none ran{again}"
         if built := self.totals.built:
             self.say(f"{count(built, 'build')} also changed tracked files that the answers did not touch: build.patch")
         self.say(f"{self.totals.in_words}: {self.totals.cost}, {took}. Page: {out / PAGE}")

@@ -111,6 +111,8 @@ class FleetTask(BaseModel):
             problems += str(error).split("\n")
         if settings.get("approve"):
             problems.append("approve needs a terminal, and a task has none")
+        if settings.get("dry_run"):
+            problems.append("dry_run changes nothing, so there would be no result")
         if others.data.get("rollup") and settings.get("rollup", "file") != "file":
             problems.append("rollup = fresh takes all files, not only the task's pathspecs: use rollup_exclude instead")
         if problems:
@@ -202,10 +204,11 @@ def list_repositories(repositories: Sequence[str], folder: Path, values: Mapping
     names: Counter[str] = Counter()
     lines, known = [], {""}
     for repository in map(str.strip, repositories):
-        if repository in known or repository.startswith("#"):
+        place = repository if ":" in repository else os.path.normpath(repository) if repository else ""
+        if place in known or repository.startswith("#"):
             lines.append("")
             continue
-        known.add(repository)
+        known.add(place)
         name = _name_of(repository, folder)
         names[name.lower()] += 1
         again = f"-{names[name.lower()]}" if names[name.lower()] > 1 else ""

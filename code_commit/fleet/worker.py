@@ -183,7 +183,7 @@ class _Run:
             return TaskOutcome(self._task.ended(**self._facts_of(self._printed_record())))
         content = (folder / "run.json").read_bytes()
         record = load_run_record(content)
-        facts, patches = self._facts_of(record), Patches()
+        facts, patches, told = self._facts_of(record), Patches(), content
         if record.is_auxiliary:  # files were chosen, and no run began
             facts |= self._end_of(self._printed_record())
         try:
@@ -199,6 +199,9 @@ class _Run:
                 facts |= self._verify(patches.tree, folder)
             except (WorkerError, OSError) as error:
                 facts |= {**_MACHINE_FAILED, "message": f"{_UNVERIFIED}{error}"}
+            if facts["exit_code"]:  # the record beside the log tells what the table tells
+                judged = replace(record, status="build_failed", exit_code=EXIT_BUILD_FAILED, message=facts["message"])
+                told = json.dumps(asdict(judged)).encode()
         result = self._task.ended(
             **facts,
             patch=digest_of(patches.changes),
@@ -209,7 +212,7 @@ class _Run:
         )
         redact = make_redactor(self._root).redact
         log = self._packed_log(folder, content, record)
-        return TaskOutcome(result, content, redact(patches.changes), log, redact(patches.build))
+        return TaskOutcome(result, told, redact(patches.changes), log, redact(patches.build))
 
     def _verify(self, tree: str, log: Path) -> dict[str, Any]:
         """Build a green result again with the files that the run did not see; return the members that this changes."""
@@ -239,6 +242,7 @@ class _Run:
             "commit": self._commit,
             "run": first_run(record),
             "cost_usd": recorded_cost(record),
+            "unsettled_usd": totals.unsettled_usd,
             "input_tokens": totals.usage.input,
             "output_tokens": totals.usage.output,
             "attempts": totals.attempts,

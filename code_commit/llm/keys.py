@@ -114,7 +114,7 @@ def _key_problem(value: str) -> str | None:
     if not re.fullmatch(r"[\x21-\x7e]*", value):
         return "holds a blank, a line end or another character that no HTTP header can carry: one line, the key alone"
     if len(value) < SHORTEST_KEY:
-        return f"holds no API key: it is shorter than {SHORTEST_KEY} characters"
+        return f"holds no API key, only {len(value)} characters: put the whole key there"
     return None
 
 

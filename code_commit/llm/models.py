@@ -221,10 +221,12 @@ def explain_misfit(
     if not longest or not window or tokens <= longest:
         return None
     sizes = ", ".join(f"{name} {size:,} bytes" for name, size in prompt.sizes.items())
-    is_fitted = settings.rollup not in ("file", "fresh")
-    advice = "lower build_output_limit" if is_fitted else 'rollup = "fit" in config.toml makes it fit'
+    larger = "raise context_window" if settings.context_window else "use a model with a larger window"
+    advice = 'rollup = "fit" in config.toml makes it fit'
+    if settings.rollup not in ("file", "fresh"):
+        advice = "lower build_output_limit" if "build output" in prompt.sizes else larger
     if not can_be_fitted():
-        advice = "the task and the system prompts alone leave no room for a file: use a model with a larger window"
+        advice = f"the task and the system prompts alone leave no room for a file: {larger}"
     return (
         f"the prompt does not fit {choice}: about {tokens:,} tokens; {longest:,} fit, with "
         f"{window - longest:,} reserved for the answer ({sizes}); {advice}"

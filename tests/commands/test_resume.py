@@ -66,6 +66,7 @@ def test_during_the_build(number, start, root: Path, run_code_commit: Run):
         (root / "hold").unlink()
         done = resume(root, run_code_commit)
         assert done.returncode == 0, done.stderr
+        assert "git status is not clean" not in done.stderr, "the run itself has changed it"
         assert created(server) == 2
     assert builds(root) == 3  # the first one was cut short
     assert not (root / "gone.txt").exists()

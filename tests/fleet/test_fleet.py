@@ -392,6 +392,9 @@ def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, ca
     either = "name either a list of tasks, or -m TEXT --repositories FILE"
     assert told(tasks, "-m", "Do it.", "--repositories", "x", "--check") == either
     assert told(tasks, "--only", "b").endswith("tasks.jsonl has no task b")
+    assert told(tasks, "--exclude", "a", "--exclude", "b*", "--check") == "--exclude b* matches no task"
+    assert told(tasks, "--group", "x", "--branch", "y") == "--group, --branch: only with --land"
+    assert told(tasks, "--validate", "--limit", "2", "--check") == "--limit, --validate: only with --from-history"
     assert told(tasks).startswith("name the folder")
     assert "in the clone of code-commit, pip install '.[fleet]'" in told(tasks, "--out", str(tmp_path / "out"))
     monkeypatch.setenv("CODE_COMMIT_KEYS", str(tmp_path))

@@ -69,7 +69,22 @@ def test_a_fleet_with_nothing_left_to_do_says_so():
     with FleetTable(2, [GREEN, RED], stream=stream) as table:
         table.close(Path("out"))
     sums = "1 of 2 tasks green, 1 build failed: $0.50 and 1 task of unknown cost"
-    assert stream.getvalue() == f"{sums}, 2 tasks kept, none ran. Page: out/index.html\n"
+    again = "(--failed runs those that are not green)"
+    assert stream.getvalue() == f"{sums}, 2 tasks kept, none ran {again}. Page: out/index.html\n"
+    stream = io.StringIO()
+    with FleetTable(1, [GREEN], stream=stream) as table:
+        table.close(Path("out"))
+    assert stream.getvalue().endswith(", 1 task kept, none ran. Page: out/index.html\n")
+
+
+def test_what_no_reply_confirmed_is_told_beside_the_cost():
+    stream = io.StringIO()
+    with FleetTable(1, stream=stream) as table:
+        table.report(Result("a", "d", "success", 0, cost_usd=0.33, unsettled_usd=0.32))
+        table.close(Path("out"))
+    line, end = stream.getvalue().splitlines()
+    assert line.endswith(", $0.33 (at most $0.32 of it unsettled)")
+    assert ": $0.33 (at most $0.32 of it unsettled), " in end
 
 
 WATCHED = """

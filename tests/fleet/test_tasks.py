@@ -29,6 +29,7 @@ MISTAKES = [
     ({"settings": {"model": "gpr"}}, "settings: unknown model 'gpr'"),
     ({"settings": {"fallback_model": "gpr"}}, "settings: unknown model 'gpr'"),
     ({"settings": {"approve": True}}, "settings: approve needs a terminal"),
+    ({"settings": {"dry_run": True}}, "settings: dry_run changes nothing"),
     ({"rollup": ["src"], "settings": {"rollup": "select"}}, "settings: rollup = fresh takes all files"),
     ({"settings": {"max_cost": -1}}, "settings: max_cost must be more than 0"),
     ({"settings": {"max_cost": "2", "strict": 1}}, "settings: max_cost must be a number; strict must be true or false"),
@@ -196,7 +197,7 @@ def test_a_list_of_repositories_names_its_tasks_after_them(tmp_path):
         "../api",
         "team/api.git/",
         " . ",
-        "../api",
+        ".././api/",
     ]
     found = [
         json.loads(line) if line else {} for line in list_repositories(lines, tmp_path / "api", {"query": "Do it."})

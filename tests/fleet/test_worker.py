@@ -283,6 +283,8 @@ def test_a_green_result_is_built_again_with_hidden_files(tmp_path, answer, word)
     assert not any(b"hidden-output" in content for name, content in files.items() if name != "verify.txt")
     if word == "not verified":
         assert outcome.result.message.startswith("green, but not verified: fails: exit code 1 after ")
+        told = json.loads(outcome.record)
+        assert (told["status"], told["exit_code"], told["message"]) == ("build_failed", 1, outcome.result.message)
         assert "| hidden-output" in files["verify.txt"].decode().splitlines()
     assert left_in(tmp_path) == set()
 
@@ -306,7 +308,7 @@ def test_a_verification_build_that_ends_by_an_error_leaves_record_and_patch(tmp_
     assert (outcome.result.status, outcome.result.exit_code, outcome.result.verified) == ("not_verified", 1, False)
     assert outcome.result.message.startswith(message)
     assert b"+ok" in outcome.patch
-    assert json.loads(outcome.record)["status"] == "success"
+    assert json.loads(outcome.record)["status"] == "build_failed"
     assert unpacked(outcome.log)["verify.txt"].decode().startswith(message.removeprefix("green, but not verified: "))
 
 
