@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Thread
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Annotated, Any, NamedTuple, cast
 
 import anyio
 from mcp.server.context import ServerRequestContext
@@ -66,10 +66,14 @@ _FAULTS = {
     "float_type": "must be a number",
     "float_parsing": "must be a number",
     "greater_than": "must be more than 0",
+    "string_pattern_mismatch": "must not be empty",
     "string_too_long": "is too long: write the task into agent-config/query.txt",
 }  # by pydantic's names of them
 _ESCAPES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)")
 """Escapes in JSON (RFC 8259, section 7): a pair of surrogates is a character, one alone is half of one."""
+
+
+_Glob = Annotated[str, Field(pattern=r"\S")]
 
 
 class _Arguments(BaseModel, extra="forbid"):
@@ -96,8 +100,8 @@ class _RunArguments(_Arguments):
         max_length=30_000,
         description="the task; the codebase is rolled up first. Default: agent-config/query.txt",
     )
-    allow: list[str] = Field([], description="only paths that match may change (.gitignore syntax)")
-    protect: list[str] = Field([], description="paths that match must not change (.gitignore syntax)")
+    allow: list[_Glob] = Field([], description="only paths that match may change (.gitignore syntax)")
+    protect: list[_Glob] = Field([], description="paths that match must not change (.gitignore syntax)")
     model: str = Field("", description="PROVIDER:NAME, of a provider that the project uses. Default: the project's")
     max_cost: float | None = Field(None, gt=0, description="US dollars: stop before a call that could exceed it")
 

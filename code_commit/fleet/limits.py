@@ -44,7 +44,9 @@ class Budget:
             return ""
         needs = f"one more call can cost {dollars(self._needed)}, and " if self._needed else ""
         spent = dollars(self._ledger.spent)
-        return f"--max-cost {self._ledger.limit:g} is used up: {needs}{spent} is spent; raise --max-cost to continue"
+        return (
+            f"--max-cost {self._ledger.limit:g} is used up: {needs}{spent} count as spent; raise --max-cost to continue"
+        )
 
     def take(self, number: int, own_limit: float | None, need: float, idle: int) -> float | None:
         """Return what a task may cost in US dollars, infinite without a limit; None where it must wait for others.

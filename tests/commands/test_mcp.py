@@ -286,6 +286,7 @@ HOSTILE = {
         {"max_costs": 1},
         "run takes no max_costs: it takes query, allow, protect, model, max_cost",
     ),
+    "an empty pattern": ("run", {"query": "x", "allow": ["a", ""]}, "allow.1 must not be empty"),
     "no budget": ("run", {"query": "x", "max_cost": 0}, "max_cost must be more than 0"),
     "an empty query": ("run", {"query": ""}, "empty"),
     "a query that is no text": ("run", {"query": 3}, "query must be a text"),

@@ -244,7 +244,7 @@ def test_the_money_of_all_is_not_passed(tmp_path, cluster, server):
     lines = [task(name, repository, settings=server.settings | prices) for name in ("a", "b")]
     done = cluster.run_fleet(make_list(tmp_path / "tasks.jsonl", *lines), "--max-cost", "1", "--at-once", "2")
     assert done.returncode == 3, done.stderr
-    told = "one more call can cost $0.5500, and $0.5000 is spent; raise --max-cost to continue"
+    told = "one more call can cost $0.5500, and $0.5000 count as spent; raise --max-cost to continue"
     assert f"--max-cost 1 is used up: {told}" in done.stderr
     assert len(server.calls) == 1
     assert [result["cost_usd"] for result in results(tmp_path).values()] == [0.5]

@@ -52,14 +52,14 @@ def test_a_fleet_ends_when_the_rest_is_too_little():
         assert budget.take(number, None, 0.0, 1) == 0.75
         assert budget.settle(number, 0.0, needed=3.0)
     assert budget.is_used_up
-    told = "one more call can cost $3.0000, and $0.2500 is spent; raise --max-cost to continue"
+    told = "one more call can cost $3.0000, and $0.2500 count as spent; raise --max-cost to continue"
     assert budget.complaint == f"--max-cost 1 is used up: {told}"
 
 
 def test_a_fleet_without_money_ends_at_once():
     budget = Budget(1.0, spent=1.25)
     assert budget.take(0, None, 0.0, 1) is None
-    assert "$1.2500 is spent" in budget.complaint
+    assert "$1.2500 count as spent" in budget.complaint
 
 
 @pytest.mark.parametrize("error", ["key", "quota"])
