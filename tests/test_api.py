@@ -181,7 +181,7 @@ def test_a_run_that_cannot_begin_raises(project_folder: Path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "query= needs none"),
+        ({}, "or give it by query="),
         ({"query": " "}, "describe it in query="),
         ({"query": "x", "model": ""}, "or name a model="),
         ({"query": "x", "model": "chat:x"}, "model=chat: needs base_url="),

@@ -26,7 +26,7 @@ from code_commit.errors import NoKeyError, NotSetUpError
 from code_commit.llm.addresses import require_address
 from code_commit.llm.keys import Keys, choose_selector, find_secrets, load_keys, require_key
 from code_commit.llm.local import find_server, with_window
-from code_commit.llm.models import choose_fallback, choose_model, doubt_model, require_price
+from code_commit.llm.models import bound_base_url, choose_fallback, choose_model, doubt_model, require_price
 from code_commit.llm.vendor import LlmConfig, ModelChoice
 from code_commit.paths.protected import watched_from_build
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_text
@@ -168,6 +168,9 @@ def _choose_model(settings: Settings, keys: Keys, inputs: RunInputs) -> ModelCho
     try:
         return choose_model(settings.model, keys, keys.unfit)
     except NoKeyError as error:
+        if "llm" in inputs.needs and not error.provider and bound_base_url(settings).startswith(":"):
+            where = settings.origin("base_url")[0]
+            raise NotSetUpError(f"{where} stands without a model: name both, such as --model chat:NAME") from error
         if "llm" in inputs.needs:
             raise
         how = f"name a --model (no key is needed here), or {BY_NUMBER}"

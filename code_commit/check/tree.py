@@ -24,7 +24,7 @@ _UNWRITTEN = b"build.sh: put your build and test commands here"
 def read_task(project: Project, given: str | None) -> str:
     """Return the task, that of query.txt where none is given. Raises NotSetUpError."""
     if given is None:
-        return read_text(project.query_file, "write the task into it; code-commit -m needs none")
+        return read_text(project.query_file, "write the task into it, or give it by code-commit -m")
     if not given.strip():
         raise NotSetUpError("the task is empty: describe it after -m")
     if given.encode("utf-8", "ignore").decode() != given:

@@ -45,6 +45,7 @@ Put an API key into {AGENT_CONFIG}/gemini-key.txt, openai-key.txt or
 _NAME_MODEL = """\
 The key from {} is for a server that you name: add
      --model chat:NAME --base-url URL to the next command."""
+_PART = "Runs here see and change this folder alone, not the rest of the repository {}."
 _NO_REPOSITORY = "This is not a git repository: git init makes one, to show what changed."
 
 _MOST_READ = 1 << 20  # bytes; a project's description is far smaller
@@ -72,10 +73,18 @@ def run(_options: dict[str, Any]) -> int:
     print_text("\n".join(row for line in written for row in wrapped(line, terminal_width() or 80)))
     step, server = _find_llm(project)
     next_steps = _NEXT_STEPS.format(step)
-    print_text(next_steps if project.git else f"{_NO_REPOSITORY}\n{next_steps}")
+    print_text("\n".join([*_notes(project), next_steps]))
     if server:
         print_text(f"Or without a key:\n{server}")
     return EXIT_SUCCESS
+
+
+def _notes(project: Project) -> list[str]:
+    """Return what should be known of the folder: no repository, or only a part of one."""
+    if not project.git:
+        return [_NO_REPOSITORY]
+    is_part = project.git.work_tree != project.root
+    return [_PART.format(shown(str(project.git.work_tree)))] if is_part else []
 
 
 def _find_llm(project: Project) -> tuple[str, str]:

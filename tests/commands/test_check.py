@@ -69,3 +69,12 @@ def test_check_calls_no_keys_well_where_the_lack_of_one_is_a_problem(project_fol
         done = run_code_commit(project_folder, "check", *model)
         assert (done.returncode, "ok       keys" in done.stdout) == (2, False), done.stdout
     assert "ok       keys            none\n" in run_code_commit(project_folder, "check", *replay(project_folder)).stdout
+
+
+def test_an_address_without_a_model_is_told_before_keys(project_folder: Path, run_code_commit: Run):
+    address = ["--base-url", "http://127.0.0.1:9/v1"]
+    done = run_code_commit(project_folder, "check", *address)
+    assert "--base-url stands without a model: name both, such as --model chat:NAME" in done.stdout
+    (project_folder / "agent-config/config.toml").write_text('base_url = "http://127.0.0.1:9/v1"\n')
+    done = run_code_commit(project_folder, "check")
+    assert "config.toml's base_url stands without a model" in done.stdout

@@ -463,3 +463,11 @@ def test_a_server_on_this_machine_is_named_where_there_is_no_key(project_folder:
         (project_folder / "build.sh").unlink()
         assert "Or without" not in run_code_commit(project_folder, "init").stdout
     assert not server.requests
+
+
+def test_a_part_of_a_repository_is_told(tmp_path: Path, run_code_commit: Run):
+    git(tmp_path, "init", "-q")
+    (tmp_path / "part").mkdir()
+    done = run_code_commit(tmp_path / "part", "init")
+    assert f"this folder alone, not the rest of the repository {tmp_path}." in done.stdout
+    assert "this folder alone" not in run_code_commit(tmp_path, "init").stdout
