@@ -130,10 +130,10 @@ class _Paragraph(argparse.Action):
     """Joins the texts of several `-m` with a blank line between them, as git commit does."""
 
     def __call__(self, _parser: argparse.ArgumentParser, found: argparse.Namespace, text: Any, _: Any = None) -> None:
-        texts = [*getattr(found, self.dest, "").split("\0"), text] if hasattr(found, self.dest) else [text]
-        if len(texts) > 1 and not all(each.strip() for each in texts):
+        earlier = getattr(found, self.dest, None)
+        if earlier is not None and not (earlier.strip() and text.strip()):
             raise argparse.ArgumentError(self, "one of the texts is empty: give it words, or leave it out")
-        setattr(found, self.dest, "\n\n".join(texts))
+        setattr(found, self.dest, text if earlier is None else f"{earlier}\n\n{text}")
 
 
 class _Parser(argparse.ArgumentParser):

@@ -221,7 +221,9 @@ def explain_misfit(
     if not longest or not window or tokens <= longest:
         return None
     sizes = ", ".join(f"{name} {size:,} bytes" for name, size in prompt.sizes.items())
-    larger = "raise context_window" if settings.context_window else "use a model with a larger window"
+    larger = "use a model with a larger window"
+    if settings.context_window and settings.source_of("context_window") != SERVER:
+        larger += " and raise context_window"
     advice = 'rollup = "fit" in config.toml makes it fit'
     if settings.rollup not in ("file", "fresh"):
         advice = "lower build_output_limit" if "build output" in prompt.sizes else larger

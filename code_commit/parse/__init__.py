@@ -112,7 +112,8 @@ def blocks_of(text: str) -> str:
 
 def _pieces(text: str) -> list[str]:
     """Return, in turn, the texts outside blocks and the blocks."""
-    return [text[start:end] for start, end in pairwise(_read(text, is_there=bool).cuts)]
+    reading = _read(text, is_there=bool)  # a list of removals is a block, whatever is there
+    return [text[start:end] for start, end in pairwise(reading.cuts)]
 
 
 def _read(text: str, is_there: IsThere = _NOTHING) -> Findings:

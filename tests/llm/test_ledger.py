@@ -33,10 +33,12 @@ def test_a_prompt_that_does_not_fit_names_the_sizes_of_its_parts():
     assert explain_misfit(ModelChoice("chat", "nobody-knows"), Settings(), PROMPT) is None
     alone = explain_misfit(SOL, Settings(context_window=1_127_999), PROMPT, can_be_fitted=lambda: False)
     assert alone
-    assert alone.endswith("alone leave no room for a file: raise context_window")
+    assert alone.endswith("alone leave no room for a file: use a model with a larger window and raise context_window")
     fitted = explain_misfit(SOL, Settings(context_window=1_127_999, rollup="fit"), PROMPT)
     assert fitted
-    assert fitted.endswith("; raise context_window"), "there is no output of a build"
+    assert fitted.endswith("; use a model with a larger window and raise context_window"), (
+        "there is no output of a build"
+    )
     with FakeServer() as server:
         with pytest.raises(LLMError, match="does not fit") as caught:
             ask(WAYS["responses"], server, PROMPT, context_window=1_127_999)
