@@ -146,14 +146,18 @@ class Built(NamedTuple):
         return self.why.split("\n")[-_LINES_KEPT:] if self.why else []
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Workshop:
-    """The folder of a task, below which its clones are made and built. `hidden` are files that builds may not see."""
+    """The folder of a task, below which its clones are made and built. `hidden` are files that builds may not see.
+
+    `supplies_build` tells whether build.sh of the latest clone came with the task.
+    """
 
     task: FleetTask
     folder: Path
     processes: TaskProcesses
     hidden: tuple[str | Path, ...] = ()
+    supplies_build: bool = False
 
     def clone(self, source: Path, commit: str, root: Path, files: Files) -> Repository:
         """Make a clone with these files in it, ready for a run. Raises NotSetUpError."""
@@ -169,6 +173,7 @@ class Workshop:
                 raise NotSetUpError(NO_SUBMODULES)
         if self.task.setup:
             write_ignore_line(root)
+        self.supplies_build = BUILD_SCRIPT in files
         if files or self.task.setup:
             self.processes.git(root, "update-index", "--add", "--remove", "--replace", "--", *files, ".gitignore")
             words = ("commit", "-q", "--allow-empty", "-m", "Supply what the task brings along")

@@ -278,7 +278,8 @@ def _read_mail(content: bytes) -> _Mail:
 def _pull_request(folder: Path, result: Result, template: str, stat: str, told: str) -> str:
     """Return the title and the text of a pull request; the LLM's words are indented: they are no markup there."""
     message = _read_mail(read_regular_file(folder / "changes.patch"))
-    where = f"`build.sh` passed on {result.commit[:12]} with this change{f'; {told}' if told else ''}."
+    build = "A `build.sh` of the fleet's list" if result.is_build_supplied else "`build.sh`"
+    where = f"{build} passed on {result.commit[:12]} with this change{f'; {told}' if told else ''}."
     solved = " So did a build with tests that the LLM did not see." if result.verified else ""
     parts = {
         "title": message.title,

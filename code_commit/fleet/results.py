@@ -62,7 +62,8 @@ class Result:
     `verified` tells whether the build passed again with the files that the run did not see, None without such. `error`
     is the kind of the run's error. `cost_usd` is the cost of the run and of its choice of files, `run` the name of the
     first of them, `unsettled_usd` the part of that cost that no reply has confirmed. `paid_usd` is the cost of all runs
-    of the task, `needed_usd` that of the call that `--max-cost` did not allow.
+    of the task, `needed_usd` that of the call that `--max-cost` did not allow. `is_build_supplied` tells whether the
+    build.sh that passed came from the list of tasks.
     """
 
     id: str
@@ -98,6 +99,7 @@ class Result:
     baseline: str = ""
     paid_usd: float | None = None
     unsettled_usd: float = 0.0
+    is_build_supplied: bool = False
 
     @property
     def is_open(self) -> bool:

@@ -93,6 +93,7 @@ class _Run:
         self._spent = 0.0
         self._commit = ""
         self._repository: Repository | None = None
+        self._is_build_supplied = False
         self._record_seen = 0
         self._limits_met = 0
         self._logged: object = None
@@ -108,6 +109,7 @@ class _Run:
         told = json.dumps([log_path(Path(), self._task).name, self._commit])
         (self._root.parent / _TASK).write_text(told, encoding="utf-8")
         self._repository = self._workshop.clone(bare, self._commit, self._root, self._task.overlay)
+        self._is_build_supplied = self._workshop.supplies_build
         self._take_up(log)
         self._roll_up_and_run(max_cost)
         return self.outcome()
@@ -205,6 +207,7 @@ class _Run:
         result = self._task.ended(
             **facts,
             patch=digest_of(patches.changes),
+            is_build_supplied=self._is_build_supplied,
             lines_added=patches.lines_added,
             lines_removed=patches.lines_removed,
             build_changes=tuple(record.build_changes) if patches.build else (),

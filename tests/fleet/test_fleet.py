@@ -167,6 +167,8 @@ def test_one_task_for_many_repositories_that_lack_build_and_ignore_line(forked_f
         ]
         (query,) = (tmp_path / "out" / name).glob("log/query.txt")
         assert query.read_text() == "Make ok.txt say ok.\n\nNo more."
+    lines = map(json.loads, (tmp_path / "out" / "results.jsonl").read_text().splitlines())
+    assert [line["is_build_supplied"] for line in lines] == [True, True]
     words = ["fleet", "-m", "Do it.", "--repositories", "-", "--check"]
     piped = forked_fleet.run(words, tmp_path, os.environ, b"one\nthree\n")
     assert piped.returncode == 2

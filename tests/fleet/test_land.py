@@ -128,6 +128,9 @@ def test_the_text_of_a_pull_request_says_what_was_built(fleet):
     assert verdict.endswith("So did a build with tests that the LLM did not see.")
     assert words == "    It says @ok **now**.", "as code, which calls nobody"
     assert " 3 files changed, 3 insertions(+), 1 deletion(-)" in rest
+    fleet.add_green(fleet.make("docs"), is_build_supplied=True)
+    fleet.land()
+    assert "A `build.sh` of the fleet's list passed on" in (fleet.out / "docs/pull-request.md").read_text()
 
 
 def test_branch_author_and_text_are_the_users_choice(fleet):
