@@ -10,7 +10,7 @@ MISSPELT = {
     "a command": (["chek"], "there is no command 'chek'; did you mean 'check'?"),
     "a task without -m": (
         ["fix the bug"],
-        "there is no command 'fix the bug'; for a task: code-commit -m 'fix the bug'",
+        "there is no command 'fix the bug'; for a task: code-commit -m 'fix the bug'\n",
     ),
     "a task in several words": (
         ["-C", ".", "Please", "fix", "it", "--dry-run"],

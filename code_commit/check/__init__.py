@@ -93,7 +93,7 @@ def _plan_with(report: Report, project: Project, inputs: RunInputs, settings: Se
         keys = report.ask("keys", lambda: load_keys(project, inputs.environment), _name_keys)
     llm = _check_llms(report, project, settings, keys, inputs) if "llm" in needs or needs_room(request) else None
     sandbox = _choose_sandbox(report, settings, project) if "build" in needs else None
-    tree = check_clean(report, settings, project, inputs) if "tree" in needs else None
+    tree = check_clean(report, settings, project, is_resumed=inputs.resumes_run) if "tree" in needs else None
     if "llm" in needs:
         check_terminal(report, settings)
     prompts, codebase = None, inputs.codebase

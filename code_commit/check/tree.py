@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from code_commit.apply.lock import is_locked
 from code_commit.apply.recover import HALF_CHANGED, is_half_changed
 from code_commit.build.command import build_command
-from code_commit.check.plan import Report, RunInputs
+from code_commit.check.plan import Report
 from code_commit.errors import BuildError, NotSetUpError
 from code_commit.files import explain_unread, read_regular_file
 from code_commit.git import UnansweredError
@@ -96,16 +96,19 @@ def check_terminal(report: Report, settings: Settings) -> None:
         report.refuse("terminal", "--approve needs a terminal: start the run in one, or use --dry-run")
 
 
-def check_clean(report: Report, settings: Settings, project: Project, inputs: RunInputs) -> TreeState | None:
+def check_clean(report: Report, settings: Settings, project: Project, *, is_resumed: bool) -> TreeState | None:
     """Return the tree as git sees it before the run, None where git tells nothing; warn of one that is not clean.
 
-    A resumed run has changed files itself.
+    A resumed run may have changed files itself.
     """
     tree, doubt = None, "not a git repository, so there is no git diff to review; the log has a diff of each attempt"
     try:
         if tree := look_at_tree(project, with_filters=True):
-            is_known = tree.is_clean or (inputs.resumes_run and not settings.require_clean)
-            doubt = "" if is_known else "git status is not clean: git diff will mix your changes with the LLM's"
+            doubt = (
+                ""
+                if tree.is_clean or is_resumed
+                else "git status is not clean: git diff will mix your changes with the LLM's"
+            )
     except UnansweredError as error:
         doubt = f"{error}; fix that, or there may be no diff to review"
     if doubt and settings.require_clean:

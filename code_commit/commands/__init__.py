@@ -165,31 +165,35 @@ class _Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         is_command = action.metavar == "COMMAND"
-        task = self._unquoted_task(value) if is_command else ""
+        task = self._unquoted_task(value) if is_command else []
         if action.choices is None or (value in action.choices and not task):
             return
         if not is_command:
             problem = argparse.ArgumentError(action, f"must be one of {', '.join(action.choices)}")
             self.error(str(problem), did_you_mean(value, action.choices, cutoff=0.7))
         if task:
-            self.error("the task after -m has several words", f"; put it in quotes: {self._quoted(task)}")
+            self.error("the task after -m has several words", f"; put it in quotes: {self._quoted(task, 1)}")
         if value in ("help", "version"):
             self.error(f"there is no command {value!r}", f"; did you mean '--{value}'?")
         hint = "" if " " in value else did_you_mean(value, action.choices)
-        words = takewhile(lambda word: not word.startswith("-"), self._words[self._words.index(value) :])
-        self.error(f"there is no command {value!r}", hint or f"; for a task: {self._quoted(' '.join(words))}")
+        task = self._task_from(self._words.index(value))
+        self.error(f"there is no command {value!r}", hint or f"; for a task: {self._quoted(task)}")
 
-    def _quoted(self, task: str) -> str:
-        """Return the command with the task in quotes, and dots for what else stands there."""
-        others = len(self._words) - len(task.split()) - self._words.count("-m")
-        return f"code-commit -m {task!r}{' ...' if others else ''}"
+    def _task_from(self, place: int) -> list[str]:
+        """Return the words from there on up to the next option."""
+        return list(takewhile(lambda word: not word.startswith("-"), self._words[place:]))
 
-    def _unquoted_task(self, word: str) -> str:
-        """Return the words after `-m` where this is the second of them, or "". It may be the name of a command."""
+    def _quoted(self, task: list[str], options: int = 0) -> str:
+        """Return the command with the task in quotes after `-m`, and dots if more than that and `options` was given."""
+        more = len(self._words) > len(task) + options
+        return f"code-commit -m {' '.join(task)!r}{' ...' if more else ''}"
+
+    def _unquoted_task(self, word: str) -> list[str]:
+        """Return the words after `-m` where this is the second of them, or none. It may be the name of a command."""
         place = self._words.index(word) - 2
         if place < 0 or self._words[place] != "-m" or word == "run":
-            return ""
-        return " ".join(takewhile(lambda each: not each.startswith("-"), self._words[place + 1 :]))
+            return []
+        return self._task_from(place + 1)
 
     def _get_values(self, action: argparse.Action, words: list[str]) -> Any:
         """Return the value of an option, also `--` where it stands in the same word (`-m=--`): argparse drops that."""

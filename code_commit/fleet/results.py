@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, TypeVar
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.files import identity_of, open_regular, replacing, sync_names, write_all
 from code_commit.runs.record import RunRecord
-from code_commit.runs.words import count, dollars, status_in_words
+from code_commit.runs.words import cost_in_words, count, status_in_words
 
 T = TypeVar("T")
 
@@ -140,9 +140,8 @@ class TaskOutcome(NamedTuple):
 
 
 def cost_with_unsettled(cost: float, unsettled: float) -> str:
-    """Return `$0.31`, or `$0.31 (at most $0.29 of it unsettled)`: calls whose replies did not say what they cost."""
-    of_it = f" (at most {dollars(unsettled, short=True)} of it unsettled)" if unsettled else ""
-    return f"{dollars(cost, short=True)}{of_it}"
+    """Return a cost that includes an unsettled part as `$0.24 and at most $1.28 unsettled`."""
+    return cost_in_words(round(max(cost - unsettled, 0.0), 9), unsettled, short=True)
 
 
 @dataclass(slots=True)

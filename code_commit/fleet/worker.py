@@ -93,7 +93,6 @@ class _Run:
         self._spent = 0.0
         self._commit = ""
         self._repository: Repository | None = None
-        self._is_build_supplied = False
         self._record_seen = 0
         self._limits_met = 0
         self._logged: object = None
@@ -109,7 +108,6 @@ class _Run:
         told = json.dumps([log_path(Path(), self._task).name, self._commit])
         (self._root.parent / _TASK).write_text(told, encoding="utf-8")
         self._repository = self._workshop.clone(bare, self._commit, self._root, self._task.overlay)
-        self._is_build_supplied = self._workshop.supplies_build
         self._take_up(log)
         self._roll_up_and_run(max_cost)
         return self.outcome()
@@ -196,18 +194,18 @@ class _Run:
             why = f"no patch could be made: {error}"
             kind = "" if isinstance(error, UnansweredError) and tells_of_no_room(error.complaint) else "patch"
             facts |= {**_MACHINE_FAILED, "message": why, "error": kind}
+        facts["is_build_supplied"] = self._workshop.supplies_build
         if facts["exit_code"] == 0 and self._task.verify:
             try:
                 facts |= self._verify(patches.tree, folder)
             except (WorkerError, OSError) as error:
                 facts |= {**_MACHINE_FAILED, "message": f"{_UNVERIFIED}{error}"}
-            if facts["exit_code"]:  # the record beside the log tells what the table tells
+            if facts["status"] == "not_verified":  # the record beside the log tells what the table tells
                 judged = replace(record, status="build_failed", exit_code=EXIT_BUILD_FAILED, message=facts["message"])
                 told = json.dumps(asdict(judged)).encode()
         result = self._task.ended(
             **facts,
             patch=digest_of(patches.changes),
-            is_build_supplied=self._is_build_supplied,
             lines_added=patches.lines_added,
             lines_removed=patches.lines_removed,
             build_changes=tuple(record.build_changes) if patches.build else (),

@@ -194,7 +194,7 @@ def find_astray(
         meant = {path: seen for path, text in new.items() if (seen := _find_meant(path, text, answered, likely, tree))}
     for path in new:
         if path.split("/")[0] == "PATH" and not project.has("PATH"):
-            yield path, "has the name of an example in the instructions: write the real path, or send it again"
+            yield path, "is called as the instructions' examples: write the file's own path, or send it so again"
         elif path in meant:
             folder, existing = meant[path]
             beside = [other in meant for other in new if other.startswith(f"{folder}/")]

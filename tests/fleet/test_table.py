@@ -83,8 +83,8 @@ def test_what_no_reply_confirmed_is_told_beside_the_cost():
         table.report(Result("a", "d", "success", 0, cost_usd=0.33, unsettled_usd=0.32))
         table.close(Path("out"))
     line, end = stream.getvalue().splitlines()
-    assert line.endswith(", $0.33 (at most $0.32 of it unsettled)")
-    assert ": $0.33 (at most $0.32 of it unsettled), " in end
+    assert line.endswith(", $0.01 and at most $0.32 unsettled")
+    assert ": $0.01 and at most $0.32 unsettled, " in end
 
 
 WATCHED = """
