@@ -15,7 +15,10 @@ FileKind = Literal["", "test", "ci", "build"]  # the way in which a file checks 
 _MOST_REASONS = 50  # a response with more is wrong in kind, not in places
 _LONGEST_QUOTE = 500
 _MOST_NAMES = 8
-_OfAnswer = Literal["shrunk", "case", "unseen", "astray", "overwritten", "cut-off"]
+_OR_AGAIN = "; or send it again just so if it is meant"
+SuspicionRule = Literal["astray"]
+"""The rules of what may be meant: rejected once, it is accepted with a warning when it comes again."""
+_OfAnswer = Literal["shrunk", "case", "unseen", "overwritten", "cut-off", SuspicionRule]
 _OfRun = Literal["build", "review", "rollback", "log"]
 _OfOlderVersions = Literal["test", "runner", "ci", "other"]
 WarningKind = Literal["setup", "codebase", "fallback", _OfAnswer, _OfRun, _OfOlderVersions]  # the subject of a warning
@@ -65,12 +68,16 @@ RequestedChange = FileChange | EditBlock
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One reason to reject a response. `line` counts from 1, 0 is none; a long `path` is cut."""
+    """One reason to reject a response. `line` counts from 1, 0 is none; a long `path` is cut.
+
+    With `may_be_meant` it is a suspicion: the same thing is accepted when it comes again.
+    """
 
     path: str
     line: int
     rule: str
     message: str
+    may_be_meant: bool = False
 
     def __str__(self) -> str:
         where = f"line {self.line}: " if self.line else ""
@@ -94,9 +101,19 @@ class RejectedResponseError(CodeCommitError):
     def reasons(self) -> list[str]:
         return in_words(self.violations, self.more)
 
+    @property
+    def may_be_meant(self) -> bool:
+        """Whether all its reasons are suspicions."""
+        return not self.more and all(violation.may_be_meant for violation in self.violations)
+
     def name_reason(self, reason: str) -> None:
         """Let the run's end name the reason of a rejection that was shown for an earlier attempt alone."""
-        self.complaint = f"no usable response, again for this reason: {reason}\nSee: code-commit log --open."
+        more = self.complaint.partition("\n")[2]
+        self.complaint = f"no usable response, again for this reason: {reason}\n{more}"
+
+    def name_way(self, response: str) -> None:
+        """Let the run's end name the command that applies the response, a file of the log, all the same."""
+        self.complaint += f"\nIf it means what it says: code-commit apply --as-sent {response}"
 
 
 class NotApprovedError(RejectedResponseError):
@@ -140,18 +157,42 @@ def in_words(violations: Iterable[Violation], more: int) -> list[str]:
     return [*map(str, violations), *([f"and {more:,} more"] if more else [])]
 
 
-class Reasons:
-    """Collects why a response is rejected: the first fifty reasons, and how many more there are."""
+IsMeant = Callable[[tuple[str, str]], bool]
+"""Tells whether the suspicion of a rule about a (quoted) path is known, so that its answer is accepted."""
 
-    def __init__(self) -> None:
+
+class Reasons:
+    """Collects why a response is rejected: the first fifty reasons, and how many more there are.
+
+    A suspicion that `is_meant` knows is no reason. It becomes one of the `warnings`.
+    """
+
+    def __init__(self, is_meant: IsMeant = frozenset[tuple[str, str]]().__contains__) -> None:
         self.kept: list[Violation] = []
         self.more = 0
+        self.warnings: list[RunWarning] = []
+        self._is_meant = is_meant
 
     def add(self, path: str, line: int, rule: str, message: str) -> None:
+        self._keep(Violation(quoted(path), line, rule, message))
+
+    def suspect(self, path: str, line: int, rule: SuspicionRule, fact: str, advice: str) -> bool:
+        """Add a reason that may be mistaken, and return True; add a warning instead, and return False, if it is meant.
+
+        `fact` says what was found, and `advice` what to send instead.
+        """
+        if not self._is_meant((rule, quoted(path))):
+            self._keep(Violation(quoted(path), line, rule, f"{fact}: {advice}{_OR_AGAIN}", may_be_meant=True))
+            return True
+        name = f"{shown(path)}: " if path else ""
+        self.warnings.append(RunWarning(rule, f"{name}{fact}; accepted as sent", path))
+        return False
+
+    def _keep(self, reason: Violation) -> None:
         if len(self.kept) == _MOST_REASONS:
             self.more += 1
         else:
-            self.kept.append(Violation(quoted(path), line, rule, message))
+            self.kept.append(reason)
 
     def reject(self, censor: Callable[[str], str] = str) -> None:
         """Raise RejectedResponseError if there is a reason. `censor` takes out what a cut quotation left of a key."""

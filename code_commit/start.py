@@ -94,7 +94,7 @@ def start_run(
     project.agent_config.mkdir(mode=0o700, exist_ok=True)
     with ExitStack() as stack:
         stack.enter_context(lock_tree(project))
-        rules = capture_rules(project, settings, plan.redactor, plan.query or None)
+        rules = capture_rules(project, settings, plan.redactor, plan.query)
         log = _open_log(plan, codebase, progress, choice)
         if plan.request is not None and codebase is not None:
             _write_codebase(codebase, log, plan, progress)

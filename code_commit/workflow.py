@@ -1,7 +1,6 @@
 """The workflow of the specification: ask, change, build; up to three repairs."""
 
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 
 from code_commit.apply.restore import find_overwritten, note_built
@@ -12,7 +11,9 @@ from code_commit.changes import (
     DeclinedError,
     EditBlock,
     FilesAskedError,
+    IsMeant,
     NotApprovedError,
+    Reasons,
     RejectedResponseError,
     RunWarning,
     VerifiedChanges,
@@ -93,20 +94,29 @@ def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRe
 def verify_response(run: Run, response: Response, shows: VisibleFiles | None, attempt: AttemptLog) -> VerifiedChanges:
     """Return the verified changes. Logs and raises RejectedResponseError and DeclinedError."""
     try:
-        changes, reasons = read_response(response.complete_text(), run.plan.project.has)
+        reasons = Reasons(is_meant(run))
+        changes = read_response(response.complete_text(), reasons, run.plan.project.has)
         attempt.record.edits = sum(isinstance(change, EditBlock) for change in changes)
-        earlier = [reason for done in run.log.record.attempts for reason in done.rejections]
-        rules = replace(run.rules, sent_before={reason.path for reason in earlier if reason.rule == "astray"})
-        return verify_changes(changes, run.plan.project, rules, shows, reasons)
+        return verify_changes(changes, run.plan.project, run.rules, shows, reasons)
     except FilesAskedError as asked:
         attempt.asked(asked.names)
         asked.name_missing([path for path in read_requests(asked.names, ()) if not run.plan.project.has(path)])
         raise
     except RejectedResponseError as rejection:
+        if rejection.may_be_meant:
+            rejection.name_way(attempt.shown_response_file())
         attempt.rejected(rejection)
         raise
     except DeclinedError as declined:
         raise attempt.declined(str(declined)) from None
+
+
+def is_meant(run: Run) -> IsMeant:
+    """Return what tells the suspicions that are known, since an earlier answer of the run was rejected for them."""
+    if run.plan.inputs.as_sent:
+        return lambda _: True
+    earlier = (reason for done in run.log.record.attempts for reason in done.rejections if reason.may_be_meant)
+    return {(reason.rule, reason.path) for reason in earlier}.__contains__
 
 
 def change_files(run: Run, response: Response, shows: VisibleFiles | None, attempt: AttemptLog) -> set[str]:

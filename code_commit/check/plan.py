@@ -31,7 +31,8 @@ class RunInputs:
 
     `request` is the codebase to make; with `fresh` it is made even where the settings take codeRollup.txt. `resumed` is
     the interrupted run, or choice of files, to continue. `environment` holds keys and settings, also for the build.
-    `starts` is True where a run follows: then servers of this machine may be asked.
+    `starts` is True where a run follows: then servers of this machine may be asked. With `as_sent` no suspicion rejects
+    a response.
     """
 
     command: Literal["run", "apply", "prompt", "rollup"] = "run"
@@ -41,6 +42,7 @@ class RunInputs:
     fresh: bool = False
     builds: bool = True
     starts: bool = False
+    as_sent: bool = False
     resumed: RunEntry | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 

@@ -32,7 +32,8 @@ LLM cannot do the task."""
 EXAMPLES = """\
 code-commit apply answer.txt
 code-commit apply --build - <answer.txt
-code-commit apply --dry-run answer.txt"""
+code-commit apply --dry-run answer.txt
+code-commit apply --as-sent answer.txt"""
 
 _SETTINGS = ("allow", "protect", "strict", "dry_run", "rollback", "require_clean", "sandbox", "build_timeout")
 _LONGEST_TERMINAL_LINE = 1023 if sys.platform == "darwin" else 4095
@@ -42,26 +43,28 @@ _LONGEST_TERMINAL_LINE = 1023 if sys.platform == "darwin" else 4095
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("response", metavar="FILE", help="the saved response; - reads it from standard input")
     parser.add_argument("--build", action="store_true", help="then run build.sh")
+    parser.add_argument("--as-sent", action="store_true", help="accept what is rejected only because it looks unmeant")
     add_settings(parser, ["answer_format", *_SETTINGS, "json", "quiet", "verbose"])
 
 
 def run(options: dict[str, Any]) -> int:
-    source, build = options.pop("response"), options.pop("build", False)
+    source = options.pop("response")
+    inputs = RunInputs(command="apply", builds=options.pop("build", False), as_sent=options.pop("as_sent", False))
     with recording("apply", options) as (project, progress):
-        return show_end(project, interruptible(lambda: _apply_saved(project, options, source, progress, build=build)))
+        return show_end(project, interruptible(lambda: _apply_saved(project, options, source, progress, inputs)))
 
 
 def _apply_saved(
-    project: Project, options: Mapping[str, Any], source: str, progress: Progress, *, build: bool
+    project: Project, options: Mapping[str, Any], source: str, progress: Progress, inputs: RunInputs
 ) -> RunRecord:
     if message := recover(project):
         progress.say(message)
-    plan = plan_run(project, options, RunInputs(command="apply", builds=build))
+    plan = plan_run(project, options, inputs)
     response = Response(_read_response(source, progress), finish_reason="")
     codebase = read_codebase(project) if project.codebase_file.exists() else None
     shows = _read_prompt(project, source) or (codebase.shown._replace(is_guess=True) if codebase else None)
     with start_run(plan, codebase, progress) as run:
-        return interruptible(lambda: _apply(run, response, shows, build=build))
+        return interruptible(lambda: _apply(run, response, shows))
 
 
 def _read_prompt(project: Project, source: str) -> VisibleFiles | None:
@@ -76,13 +79,13 @@ def _read_prompt(project: Project, source: str) -> VisibleFiles | None:
     return shows if prompt else None
 
 
-def _apply(run: Run, response: Response, shows: VisibleFiles | None, *, build: bool) -> RunRecord:
+def _apply(run: Run, response: Response, shows: VisibleFiles | None) -> RunRecord:
     log, attempt = run.log, run.log.attempt(1)
     attempt.given(response, notes_of(response.text))
     if run.plan.settings.dry_run:
         return end_dry(verify_response(run, response, shows, attempt), attempt, log)
     change_files(run, response, shows, attempt)
-    if not build:
+    if not run.plan.inputs.builds:
         return log.finish("success", EXIT_SUCCESS, "applied; nothing was built")
     if build_project(run, attempt).passed:
         return log.finish("success", EXIT_SUCCESS)

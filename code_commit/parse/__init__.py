@@ -80,14 +80,15 @@ _NOTHING = frozenset[str]().__contains__
 
 def parse_response(text: str, is_there: IsThere = _NOTHING) -> tuple[RequestedChange, ...]:
     """Return the changes of a response in order. Raises FilesAskedError, DeclinedError and RejectedResponseError."""
-    changes, reasons = read_response(text, is_there)
+    reasons = Reasons()
+    changes = read_response(text, reasons, is_there)
     reasons.reject()
     return changes
 
 
-def read_response(text: str, is_there: IsThere = _NOTHING) -> tuple[tuple[RequestedChange, ...], Reasons]:
-    """Return the readable changes, and up to fifty reasons to reject. Raises FilesAskedError and DeclinedError."""
-    found = _read(text, is_there)
+def read_response(text: str, reasons: Reasons, is_there: IsThere = _NOTHING) -> tuple[RequestedChange, ...]:
+    """Return the readable changes, and add the reasons to reject. Raises FilesAskedError and DeclinedError."""
+    found = _read(text, is_there, reasons)
     if found.listed_in and (found.changes or found.declined_in):
         found.reject(found.listed_in, "mixed", _MIXED[_LIST])
     elif found.declined_in and found.changes:
@@ -98,7 +99,7 @@ def read_response(text: str, is_there: IsThere = _NOTHING) -> tuple[tuple[Reques
         if found.declined_in:
             raise DeclinedError("\n".join(found.declined))
         found.reject(0, "no-block", _NO_BLOCK)
-    return tuple(found.changes.values()), found.reasons
+    return tuple(found.changes.values())
 
 
 def notes_of(text: str) -> str:
@@ -116,8 +117,8 @@ def _pieces(text: str) -> list[str]:
     return [text[start:end] for start, end in pairwise(reading.cuts)]
 
 
-def _read(text: str, is_there: IsThere = _NOTHING) -> Findings:
-    found = Findings(text, is_there)
+def _read(text: str, is_there: IsThere, reasons: Reasons | None = None) -> Findings:
+    found = Findings(text, is_there, reasons or Reasons())
     thinking = _THINKING.match(text)
     position = thinking.end() if thinking else 0
     if text.startswith("\ufeff", position):

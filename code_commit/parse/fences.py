@@ -50,8 +50,8 @@ class Findings:
 
     text: str
     is_there: IsThere
+    reasons: Reasons
     changes: dict[str, RequestedChange] = field(default_factory=dict)
-    reasons: Reasons = field(default_factory=Reasons)
     line: int = 1
     counted_to: int = 0
     closed: FileReplacement | EditBlock | None = None

@@ -381,5 +381,8 @@ class AttemptLog:
     def shown_build_file(self) -> str:
         return self._log.shown_name(self.build_file.name)
 
+    def shown_response_file(self) -> str:
+        return self._log.shown_name(self._name("response.txt"))
+
     def _name(self, name: str) -> str:
         return f"{self.record.number}-{name}"

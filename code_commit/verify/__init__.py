@@ -6,7 +6,7 @@ The rules stand in the modules that own them, those for paths in the package `pa
 
 import functools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from code_commit.changes import (
@@ -17,9 +17,9 @@ from code_commit.changes import (
     Reasons,
     RequestedChange,
     RunWarning,
+    SuspicionRule,
     VerifiedChange,
     VerifiedChanges,
-    quoted,
 )
 from code_commit.codebase.text import find_unseen
 from code_commit.errors import ApplyError, NotSetUpError
@@ -64,11 +64,10 @@ class Rules:
     redactor: Redactor
     ignore_files: IgnoreFiles
     index: Index
-    query: str | None  # None if the task is unknown
-    sent_before: Collection[str] = ()  # paths for which earlier answers were rejected as astray
+    query: str  # "" if the task is unknown
 
 
-def capture_rules(project: Project, settings: Settings, redactor: Redactor, query: str | None = None) -> Rules:
+def capture_rules(project: Project, settings: Settings, redactor: Redactor, query: str = "") -> Rules:
     """Return the rules for the whole run, read before anything is changed. Raises NotSetUpError."""
     match_patterns([*settings.allow, *settings.protect], [])  # one that cannot be read is told before anything is paid
     try:
@@ -101,6 +100,10 @@ class _Findings:
         where = self._lines.get(path, 0) if line is None else line
         self.reasons.add(path, where, rule, message)
 
+    def suspect(self, path: str, rule: SuspicionRule, fact: str, advice: str, line: int | None = None) -> bool:
+        where = self._lines.get(path, 0) if line is None else line
+        return self.reasons.suspect(path, where, rule, fact, advice)
+
     def close(self, path: str, rule: str, message: str) -> None:
         """Add a violation after which nothing more can be said about the path."""
         self._closed.add(path)
@@ -132,7 +135,7 @@ def verify_changes(
     findings = _Findings(list(dict.fromkeys(changes)), reasons or Reasons())
     _check_paths(findings, project, rules.redactor)
     originals = _check_tree(findings, project, rules)
-    astray = list(_check_astray(findings, originals, project, rules))
+    _check_astray(findings, originals, project, rules)
     _check_git(findings, originals, project, rules)
     _check_secrets(findings, originals, project, rules, shown_files)
     stale = list(_check_seen(findings, originals, shown_files, strict=rules.settings.strict)) if shown_files else []
@@ -144,7 +147,7 @@ def verify_changes(
         for path, message in tree.find_other_cases(created, project.root)
     )
     losses = _loss_warnings(findings.changes, verified)
-    return VerifiedChanges(project.root, tuple(verified), (*losses, *other_cases, *astray, *stale))
+    return VerifiedChanges(project.root, tuple(verified), (*losses, *other_cases, *findings.reasons.warnings, *stale))
 
 
 def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> None:
@@ -187,18 +190,12 @@ def _check_tree(findings: _Findings, project: Project, rules: Rules) -> Original
     return originals
 
 
-def _check_astray(findings: _Findings, originals: Originals, project: Project, rules: Rules) -> Iterator[RunWarning]:
-    """Add a violation for each path that is probably wrong; yield a warning instead if it was sent again."""
-    if rules.query is None:
-        return
+def _check_astray(findings: _Findings, originals: Originals, project: Project, rules: Rules) -> None:
     files = {change.path: change.content for change in findings.open if isinstance(change, FileReplacement)}
     new = {path: content for path, content in files.items() if originals[path] is None}
     answered = {change.path for change in findings.changes}
-    for path, message in tree.find_astray(new, answered, rules.index.files, project, rules.query):
-        if quoted(path) in rules.sent_before:
-            yield RunWarning("astray", f"{shown(path)} is a new file, sent again after its path was rejected", path)
-        else:
-            findings.add(path, "astray", message)
+    for path, fact, advice in tree.find_astray(new, answered, rules.index.files, project, rules.query):
+        findings.suspect(path, "astray", fact, advice)
 
 
 def _check_git(findings: _Findings, originals: Originals, project: Project, rules: Rules) -> None:

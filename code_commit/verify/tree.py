@@ -181,8 +181,8 @@ def find_invented_folder(path: str, root: Path, removed: Collection[str]) -> Fau
 
 def find_astray(
     new: Mapping[str, str], answered: Collection[str], tracked: Iterable[str], project: Project, query: str
-) -> Iterator[tuple[str, str]]:
-    """Yield each new path, of up to two hundred, that is an existing one under other folders, and a message.
+) -> Iterator[tuple[str, str, str]]:
+    """Yield each new path, of up to two hundred, that is an existing one under other folders, with fact and advice.
 
     A folder is taken as intended if the query names it, or if most of its new files are unlike existing ones.
     """
@@ -194,13 +194,13 @@ def find_astray(
         meant = {path: seen for path, text in new.items() if (seen := _find_meant(path, text, answered, likely, tree))}
     for path in new:
         if path.split("/")[0] == "PATH" and not project.has("PATH"):
-            yield path, "is called as the instructions' examples: write the file's own path, or send it so again"
+            yield path, "is called as the instructions' examples", "write the file's own path"
         elif path in meant:
             folder, existing = meant[path]
             beside = [other in meant for other in new if other.startswith(f"{folder}/")]
             if 2 * sum(beside) >= len(beside) and not re.search(rf"(?<![\w./-])(?:\./)?{re.escape(folder)}/", query):
-                lacks = f"has most lines of {shown(existing)}, and there is no folder {shown(folder)}/"
-                yield path, f"{lacks}: write {shown(existing)}, or send it so again where a new file is meant"
+                fact = f"has most lines of {shown(existing)}, and there is no folder {shown(folder)}/"
+                yield path, fact, f"write {shown(existing)}"
 
 
 def _find_meant(

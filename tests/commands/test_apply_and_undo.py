@@ -66,6 +66,24 @@ def test_apply_looks_edits_up_in_what_the_prompt_beside_the_answer_shows(
     ]
 
 
+def test_a_suspicion_rejects_a_saved_answer_unless_it_is_to_be_applied_as_sent(root: Path, run_code_commit: Run):
+    lines = "".join(f"line {number}\n" for number in range(12))
+    (root / "ok.txt").write_text(lines)
+    answer = f"^^^src/ok.txt\n{lines}more\n^^^end\n"
+    done = run_code_commit(root, "apply", "-", stdin=answer)
+    record = latest(root)
+    assert (done.returncode, (root / "src").exists()) == (4, False)
+    (reason,) = record["attempts"][0]["rejections"]
+    assert (reason["rule"], reason["may_be_meant"]) == ("astray", True)
+    kept = f"{record['log_dir']}/1-response.txt"
+    assert f"If it means what it says: code-commit apply --as-sent {kept}" in done.stderr
+    done = run_code_commit(root, "apply", "--as-sent", kept)
+    assert (done.returncode, (root / "src/ok.txt").read_text()) == (0, f"{lines}more\n")
+    assert ("astray", "src/ok.txt") in [(warning["kind"], warning["path"]) for warning in latest(root)["warnings"]]
+    certain = run_code_commit(root, "apply", "--as-sent", "-", stdin="^^^build.sh\ntrue\n^^^end\n")
+    assert (certain.returncode, "--as-sent" in certain.stderr) == (4, False)
+
+
 @pytest.mark.parametrize("rollup", ["fresh", "fit", "select"])
 def test_apply_makes_no_codebase_whatever_a_run_would_make(rollup, root: Path, run_code_commit: Run):
     (root / "agent-config/config.toml").write_text(f'rollup = "{rollup}"\n')

@@ -14,6 +14,7 @@ from code_commit.changes import (
     FileRemoval,
     FileReplacement,
     FilesAskedError,
+    Reasons,
     RejectedResponseError,
     RequestedChange,
 )
@@ -471,7 +472,8 @@ def test_a_file_that_holds_fences_is_told_how_many_carets_it_needs(content, care
 
 def test_what_could_be_read_is_there_beside_the_reasons():
     text = "^^^a\nx\n^^^end\n^^^b\n^^^c\ny\n^^^end\n^^^end\n^^^d\n^^^delete\n^^^e\nx\n"
-    changes, reasons = read_response(text)
+    reasons = Reasons()
+    changes = read_response(text, reasons)
     assert [change.path for change in changes] == ["a", "d"]
     assert [(reason.path, reason.line, reason.rule) for reason in reasons.kept] == [
         ("b", 5, "fence-in-block"),

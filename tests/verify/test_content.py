@@ -12,7 +12,7 @@ from command import git
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from code_commit.changes import FileRemoval, FileReplacement, RejectedResponseError, VerifiedChanges
+from code_commit.changes import FileRemoval, FileReplacement, Reasons, RejectedResponseError, VerifiedChanges
 from code_commit.codebase.text import find_unseen
 from code_commit.exchange import VisibleFiles
 from code_commit.parse import read_response
@@ -153,7 +153,8 @@ def test_no_piece_of_the_key_stands_where_a_quotation_of_the_response_is_cut(pro
     rules = capture_rules(project, Settings(), redactor)
     for before in range(460, 505):
         name = "x" * before + KEY + "y" * 600
-        changes, reasons = read_response(f" ^^^{name}\n^^^{name}\n^^^{name}\nx\n^^^end\n^^^{name}\nx\n^^^end\n")
+        text, reasons = f" ^^^{name}\n^^^{name}\n^^^{name}\nx\n^^^end\n^^^{name}\nx\n^^^end\n", Reasons()
+        changes = read_response(text, reasons)
         with pytest.raises(RejectedResponseError) as caught:
             verify_changes(changes, project, rules, None, reasons)
         said = redactor.redact_text(f"{caught.value} {[violation.path for violation in caught.value.violations]}")
@@ -198,7 +199,7 @@ def test_a_placeholder_in_a_markdown_fence_is_told_with_its_own_line(project_fol
 
 
 def test_a_comment_after_the_path_is_rejected_but_not_a_name_with_blanks(project_folder):
-    (change,), _ = read_response("^^^./a.h // header\nx\n^^^end\n")
+    (change,) = read_response("^^^./a.h // header\nx\n^^^end\n", Reasons())
     assert broken(project_folder, change) == [("a.h / header", 1, "unclear-path")]
     for path in ("src/a.py (new file)", "a.rs # the parser", "lib/a.js <- changed", "a.go -- rewritten"):
         assert broken(project_folder, FileReplacement(path, "x\n", 7)) == [(path, 7, "wrong-format")]
@@ -416,7 +417,8 @@ def test_a_new_name_that_differs_from_another_in_letter_case_alone_is_warned_of(
 
 
 def test_a_blank_behind_a_path_is_no_part_of_it(project_folder):
-    changes, reasons = read_response("^^^ok.txt \nok\n^^^end\n")
+    reasons = Reasons()
+    changes = read_response("^^^ok.txt \nok\n^^^end\n", reasons)
     project = find_project(project_folder)
     rules = capture_rules(project, Settings(), Redactor([KEY]))
     assert [change.path for change in verify_changes(changes, project, rules, None, reasons).changes] == ["ok.txt"]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.encoder import encode, encode_edits
-from code_commit.changes import Edit, FileReplacement, RejectedResponseError, VerifiedChanges
+from code_commit.changes import Edit, FileReplacement, Reasons, RejectedResponseError, VerifiedChanges
 from code_commit.codebase.text import window
 from code_commit.exchange import VisibleFiles, Window
 from code_commit.parse import parse_response, read_response
@@ -183,7 +183,8 @@ def verify(root: Path, answer: str, **options) -> VerifiedChanges:
     project, codebase = find_project(root), options.pop("codebase", None)
     settings = Settings(**{"answer_format": "edits"} | options)
     rules = capture_rules(project, settings, Redactor(["sk-0123456789abcdef"]))
-    changes, reasons = read_response(answer)
+    reasons = Reasons()
+    changes = read_response(answer, reasons)
     return verify_changes(changes, project, rules, codebase and VisibleFiles(codebase), reasons)
 
 
