@@ -6,11 +6,12 @@ The rules stand in the modules that own them, those for paths in the package `pa
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from code_commit.changes import (
     EditBlock,
+    FileChange,
     FileRemoval,
     FileReplacement,
     OriginalFile,
@@ -35,6 +36,7 @@ from code_commit.verify import ignored, tree
 from code_commit.verify.content import check_content, read_umask, verified_change
 from code_commit.verify.edits import STALE_PART, UNSEEN_PART, Span, VisibleLines, find_shown, lines_in_ranges
 from code_commit.verify.ignored import IgnoreFiles, ignored_paths
+from code_commit.verify.omission import ChangedFile, find_omissions
 
 __all__ = ["Rules", "capture_rules", "ignored_paths", "verify_changes"]
 Originals = dict[str, OriginalFile | None]  # the content at each path before the change, None for a new file
@@ -241,7 +243,7 @@ def _check_content(
     findings: _Findings, originals: Originals, rules: Rules, shown_files: VisibleFiles
 ) -> list[VerifiedChange]:
     """Return the changes that pass. A file that the prompt showed as removed need not be removed again."""
-    verified = []
+    verified, written = [], dict[str, tuple[RequestedChange, FileChange]]()
     shown_lines = functools.cache(lambda: {line.rstrip(_BLANKS).lstrip(_BOM) for line in shown_files.text.split("\n")})
     umask = read_umask()
     for change in findings.open:
@@ -258,7 +260,34 @@ def _check_content(
                 findings.add(change.path, rule, message, line=line)
         else:
             verified.append(verified_change(checked, original, umask))
+            written[change.path] = change, checked
+    _check_omissions(findings, verified, written)
     return verified
+
+
+def _check_omissions(
+    findings: _Findings,
+    verified: Iterable[VerifiedChange],
+    written: Mapping[str, tuple[RequestedChange, FileChange]],
+) -> None:
+    """Suspect what stands in the place of code that is left out."""
+    files = []
+    for each in verified:
+        _, content = written[each.path]
+        old = each.original and each.original.content.decode("utf-8", "replace")
+        files.append(ChangedFile(each.path, old, content.content if isinstance(content, FileReplacement) else None))
+    for place in find_omissions(files):
+        change, content = written[place.path]
+        if isinstance(change, EditBlock):
+            text = place.text.lower()
+            line = next((edit.line for edit in change.edits if text in edit.replacement.lower()), change.line)
+            advice = "write the lines themselves, or leave them out of the edit"
+        else:
+            line = content.line and content.line + 1 + place.at
+            advice = "send the whole content of the file"
+        lost = f", {place.first} to {place.last} of the file," if place.first else ""
+        fact = f"'{shown(place.text)}' stands for lines{lost} that are left out"
+        findings.suspect(place.path, "omission", fact, advice, line)
 
 
 def _loss_warnings(asked: Iterable[RequestedChange], verified: Iterable[VerifiedChange]) -> Iterator[RunWarning]:

@@ -2,7 +2,6 @@
 
 wrong-format  the content is a diff, numbered ... (see `formats`)
 not-text      the original, or the new content, is no UTF-8 text
-placeholder   a line stands for code that was left out
 missing       a file is to be removed that is not there
 holds-key     the content holds an API key
 """
@@ -17,10 +16,8 @@ from code_commit.changes import EditBlock, FileChange, FileRemoval, FileReplacem
 from code_commit.files import decode_text
 from code_commit.paths.names import Fault
 from code_commit.redaction import Redactor
-from code_commit.terminal import shown
 from code_commit.verify.edits import ContentFault, VisibleLines, edit_text
 from code_commit.verify.formats import find_wrong_format, without_fence
-from code_commit.verify.placeholders import find_placeholder
 
 _SHEBANG = b"#!"
 
@@ -47,8 +44,6 @@ def check_content(
         fault = "wrong-format", wrong_format
     if fault:
         return [ContentFault(change.line, *fault)]
-    if placeholder := find_placeholder(change.path, content, old):
-        return [_placeholder_fault(change, *placeholder)]
     return FileReplacement(change.path, content, change.line)
 
 
@@ -57,15 +52,6 @@ def _edited(block: EditBlock, old: str | None, visible: VisibleLines) -> str | l
         return [ContentFault(block.line, "missing", "is not there to be edited: correct the path, or send it whole")]
     content, faults = edit_text(old, block.edits, visible)
     return faults or content
-
-
-def _placeholder_fault(change: FileReplacement | EditBlock, at: int, text: str) -> ContentFault:
-    message = f"'{shown(text)}' stands for code that is left out: "
-    if isinstance(change, FileReplacement):
-        line = change.line + 1 + at if change.line else 0
-        return ContentFault(line, "placeholder", f"{message}send the whole content of the file")
-    line = next((edit.line for edit in change.edits if text in edit.replacement.lower()), change.line)
-    return ContentFault(line, "placeholder", f"{message}write the lines themselves, or leave them out of the edit")
 
 
 def verified_change(change: FileChange, original: OriginalFile | None, umask: int) -> VerifiedChange:

@@ -1,4 +1,4 @@
-"""Placeholders that stand for code which the response left out. Rule `placeholder`.
+"""Placeholders that stand for code which the response left out, told by their words. Rule `omission`, a suspicion.
 
 A whole line has to be a placeholder: a comment, or dots on both sides, around words such as "rest of the file
 unchanged"; in a file that shrinks also other words, and dots alone. Ordinary ellipses do not count: Python's `...`,
@@ -26,7 +26,7 @@ _HINTS = (
 
 # their lines may speak of the rest of something: dots must stand on both sides
 _PROSE = (".md", ".markdown", ".txt", ".rst", ".adoc", ".org", ".tex")
-_COMMENT = r"//+!?|#+|--\[\[|--+|/\*+|<!--|\{/\*|;+|%+|\(\*|@?rem\b|dnl\b|\"\"\"|'''|\{\{!(?:--)?|\{#|\{-|<%(?:#|--)"
+COMMENT = r"//+!?|#+|--\[\[|--+|/\*+|<!--|\{/\*|;+|%+|\(\*|@?rem\b|dnl\b|\"\"\"|'''|\{\{!(?:--)?|\{#|\{-|<%(?:#|--)"
 _COMMENT_END = r"(?:\*+/\}?|(?:--)?\}\}|#\}|-\}|\]\]|-->|\*\)|\"\"\"|'''|--%>|%>| --+| #+)$"
 _OTHER_COMMENTS = ((".vb", "'"), (".bas", "'"), (".vim", '"'), (".f90", "!"), (".rst", ".."))
 _OF_DOCUMENTATION = ("///", "//!")
@@ -65,7 +65,7 @@ class _File(NamedTuple):
 def find_placeholder(path: str, new: str, old: str | None) -> tuple[int, str] | None:
     """Return the first placeholder that the old content (None: a new file) did not have: its line from 0, its text."""
     name = path.lower()
-    comment = next((mark for suffix, mark in _OTHER_COMMENTS if name.endswith(suffix)), _COMMENT)
+    comment = next((mark for suffix, mark in _OTHER_COMMENTS if name.endswith(suffix)), COMMENT)
     bare_dots = r"\s*\.{3,4}" if re.search(_NO_DOTS, name) else r"\.{3,4}" if is_code(name) else r"(?!)"
     file = _File(name.endswith(_PROSE), old is None, old is not None and len(new) < len(old), comment, bare_dots)
     found = list(_placeholders(new, file))

@@ -21,7 +21,7 @@ def test_short_files_whose_edits_did_not_fit_are_to_be_sent_whole(project_folder
     task = make_task(settings, load_system_prompts(project.system_prompts), "Do it.", Codebase([""]))
     conversation = Conversation(project, settings, Redactor([]), task, Room())
     rules = [("short.py", "no-match"), ("long.py", "no-match"), ("both.py", "ambiguous"), ("both.py", "no-match")]
-    rules += [("other.py", "placeholder"), ("gone.py", "no-match")]
+    rules += [("other.py", "omission"), ("gone.py", "no-match")]
     rejection = RejectedResponseError([Violation(path, 1, rule, "x") for path, rule in rules])
     with open_run_log(project, "run", settings, Progress(Redactor([]))) as log:
         attempt = log.attempt(1)

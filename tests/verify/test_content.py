@@ -164,7 +164,7 @@ def test_no_piece_of_the_key_stands_where_a_quotation_of_the_response_is_cut(pro
 def test_a_placeholder_is_told_with_its_own_line_of_the_response(project_folder):
     (project_folder / "a.rs").write_text("fn a() {}\nfn b() {}\n")
     change = FileReplacement("a.rs", "fn a() {}\n// ... existing code ...\n", 10)
-    assert broken(project_folder, change) == [("a.rs", 12, "placeholder")]
+    assert broken(project_folder, change) == [("a.rs", 12, "omission")]
 
 
 @pytest.mark.parametrize("content", ["```python\nx = 1\n```\n", "```\nx = 1\n```", "\n```c++\nx = 1\n```\n\n"])
@@ -195,7 +195,7 @@ def test_a_markdown_fence_stays_where_it_may_be_closed_earlier_or_is_no_codes(pr
 def test_a_placeholder_in_a_markdown_fence_is_told_with_its_own_line(project_folder):
     (project_folder / "a.rs").write_text("fn a() {}\nfn b() {}\n")
     change = FileReplacement("a.rs", "\n```rust\nfn a() {}\n// ... existing code ...\n```\n", 10)
-    assert broken(project_folder, change) == [("a.rs", 14, "placeholder")]
+    assert broken(project_folder, change) == [("a.rs", 14, "omission")]
 
 
 def test_a_comment_after_the_path_is_rejected_but_not_a_name_with_blanks(project_folder):
@@ -257,7 +257,7 @@ def test_all_violations_are_told_in_the_order_of_the_lines(project_folder):
         (3, "protected"),
         (5, "unclear-path"),
         (9, "protected"),
-        (12, "placeholder"),
+        (12, "omission"),
     ]
 
 

@@ -229,7 +229,7 @@ ANSWERS = {
     "a placeholder": (
         "^^^src/a.rs\n^^^find\nfn b() {}\n^^^replace\nfn b() { }\n^^^find\nfn a() {}\n^^^replace\n// ... existing code ...\n^^^end\n",
         {},
-        [("src/a.rs", 6, "placeholder")],
+        [("src/a.rs", 6, "omission")],
     ),
     "a key": (edit_of("ok.txt", "not yet\n", "sk-0123456789abcdef\n"), {}, [("ok.txt", 1, "holds-key")]),
     "a diff": (edit_of("src/a.rs", "fn a() {}\n", "-fn a() {}\n+fn c() {}\n"), {}, [("src/a.rs", 1, "wrong-format")]),

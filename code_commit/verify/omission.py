@@ -1,0 +1,223 @@
+"""Code that the response left out, told by what the files lose. Rule `omission`, a suspicion.
+
+A line is lost if the files of the answer have fewer of it than before, so that moved code is not lost. Comments, and
+lines without a word, do not count. The words of what stands there instead matter only in `placeholders`.
+"""
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from functools import cached_property, lru_cache
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from code_commit.verify.placeholders import COMMENT, find_placeholder
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
+
+_LEAST_LOST = 10  # lines in one place
+_LEAST_DOTTED = 6  # the same, where dots stand there instead
+_LEAST_DISTINCT = 4  # of these
+_MOST_INSTEAD = 3  # lines that stand there instead
+_MOST_CHANGED = 5  # lines beside them that the answer changed, on either side
+_LIKE = 0.6  # the ratio of difflib from which a line is a changed one
+_LONGEST_LINE = 400
+_LONGEST_LEXED = 300_000  # characters
+_DIRECTIVES = (("Preproc",), ("PreprocFile",))  # pygments' kinds of comments that are none
+_WORD = re.compile(r"[^\W\d_]")
+_DOTS = r"(?:\.{3,}|\u2026+)"
+# dots beside nothing but punctuation, dots with a blank behind them, and dots at both ends
+_DOTTED = re.compile(rf"\W*{_DOTS}\W*|[^\w.\u2026]*{_DOTS}(?=\W*\s).*|[^\w.\u2026]*{_DOTS}.*{_DOTS}\W*")
+# in brackets, of any width, two words or one that is not ASCII, and no sign of code
+_BRACKETED = re.compile(r"[(\[<{\uff08\u3010](?=.*(?:\w\s+\w|[^\x00-\x7f\W]))[^()\[\]<>{}=;:\"]*[)\]>}\uff09\u3011]\W*")
+
+
+Span = tuple[int, int]
+
+
+class ChangedFile(NamedTuple):
+    """A file of the answer before (None: a new one) and after (None: removed) it."""
+
+    path: str
+    old: str | None
+    new: str | None
+
+
+class Omission(NamedTuple):
+    """Lines `first` to `last` (from 1) of the old file that are lost, 0 where only the words say so.
+
+    `at` is the line of the new content (from 0) that stands there instead, `text` what it says.
+    """
+
+    path: str
+    at: int
+    text: str
+    first: int = 0
+    last: int = 0
+
+
+def find_omissions(files: Sequence[ChangedFile]) -> Iterator[Omission]:
+    """Yield the first omission of each file."""
+    lost = _Lost(files)
+    for file in files:
+        if file.new is None:
+            continue
+        if (old := file.old) is not None and (place := _find_place(file.path, old, file.new, lost)):
+            yield place
+        elif (word := find_placeholder(file.path, file.new, old)) and (old is None or lost.any_of(old)):
+            yield Omission(file.path, *word)
+
+
+class _Lost:
+    """Tells which lines the files of the answer have fewer of than before. It counts them when it is asked."""
+
+    def __init__(self, files: Sequence[ChangedFile]) -> None:
+        self._files = files
+
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        counts = Counter(line for file in self._files if file.old for line in _stripped(file.old))
+        counts.subtract(line for file in self._files if file.new for line in _stripped(file.new))
+        return counts
+
+    def __call__(self, line: str) -> bool:
+        return self._counts[line] > 0
+
+    def any_of(self, text: str) -> bool:
+        return any(self(line) and _WORD.search(line) for line in {*_stripped(text)})
+
+
+def _stripped(text: str) -> list[str]:
+    return [line.strip() for line in text.split("\n")]
+
+
+class _Gap(NamedTuple):
+    """Lines of the old and of the new content, from the first to before the last, between lines that both have."""
+
+    old: Span
+    new: Span
+
+
+def _find_place(path: str, old_text: str, new_text: str, lost: _Lost) -> Omission | None:
+    if len({*old_text.split("\n")} - {*new_text.split("\n")}) < _LEAST_DISTINCT:
+        return None
+    old, new = _stripped(old_text), _stripped(new_text)
+    for gap in chain.from_iterable(_trimmed(old, new, wide) for wide in _gaps(old, new)):
+        instead = [number for number in range(*gap.new) if new[number]]
+        gone = [number for number in range(*gap.old) if _WORD.search(old[number])]
+        least = _LEAST_DOTTED if any(re.search(_DOTS, new[number]) for number in instead) else _LEAST_LOST
+        if not 0 < len(instead) <= _MOST_INSTEAD or len(gone) < least:
+            continue
+        comments = _comment_lines(path, old_text, gap.old)
+        gone = [number for number in gone if number not in comments]
+        is_lost = sum(lost(old[number]) for number in gone)
+        if is_lost < least or 10 * is_lost < 9 * len(gone):
+            continue
+        comments = _comment_lines(path, new_text, gap.new)
+        if all(number in comments or _stands_for_code(new[number], path, old) for number in instead):
+            return Omission(path, instead[0], new[instead[0]], gone[0] + 1, gone[-1] + 1)
+    return None
+
+
+def _gaps(old: Sequence[str], new: Sequence[str]) -> Iterator[_Gap]:
+    """Yield what lies between the lines that both contents have once, in the same order."""
+    places = _places_once(old)
+    there = _places_once(new)
+    pairs = [(places[line], number) for line, number in there.items() if line in places]
+    kept = [(-1, -1), *_longest_ascending(pairs), (len(old), len(new))]
+    for (old_start, new_start), (old_stop, new_stop) in pairwise(kept):
+        if old_stop - old_start > _LEAST_DOTTED and new_stop - new_start > 1:
+            yield _Gap((old_start + 1, old_stop), (new_start + 1, new_stop))
+
+
+def _places_once(lines: Sequence[str]) -> dict[str, int]:
+    counts = Counter(lines)
+    return {line: number for number, line in enumerate(lines) if line and counts[line] == 1}
+
+
+def _longest_ascending(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the most of the pairs, which ascend by their second number, that ascend by their first one too."""
+    ends: list[int] = []
+    last: list[int] = []  # for each length the pair with which the lowest sequence of it ends
+    before: list[int] = []
+    for number, (place, _) in enumerate(pairs):
+        length = bisect_left(ends, place)
+        before.append(last[length - 1] if length else -1)
+        if length == len(ends):
+            ends.append(place)
+            last.append(number)
+        else:
+            ends[length], last[length] = place, number
+    found: list[tuple[int, int]] = []
+    number = last[-1] if last else -1
+    while number >= 0:
+        found.append(pairs[number])
+        number = before[number]
+    return found[::-1]
+
+
+def _trimmed(old: Sequence[str], new: Sequence[str], gap: _Gap) -> Iterator[_Gap]:
+    """Yield the gap without the equal lines on both sides, then also without a few that the answer changed."""
+    (start, stop), (first, end) = gap
+    while first < end and start < stop and old[start] == new[first]:
+        start, first = start + 1, first + 1
+    while first < end and start < stop and old[stop - 1] == new[end - 1]:
+        stop, end = stop - 1, end - 1
+    yield _Gap((start, stop), (first, end))
+    if end - first <= _MOST_INSTEAD + 2 * _MOST_CHANGED:
+        while first < end and start < stop and _is_like(old[start], new[first]):
+            start, first = start + 1, first + 1
+        while first < end and start < stop and _is_like(old[stop - 1], new[end - 1]):
+            stop, end = stop - 1, end - 1
+        yield _Gap((start, stop), (first, end))
+
+
+def _is_like(old: str, new: str) -> bool:
+    can_be = max(len(old), len(new)) <= _LONGEST_LINE
+    return old == new or (can_be and SequenceMatcher(None, old, new, autojunk=False).ratio() >= _LIKE)
+
+
+def _stands_for_code(line: str, path: str, old: Sequence[str]) -> bool:
+    """Tell whether a line is dots, or prose in brackets, and the old file has no such lines."""
+    if len(line) > _LONGEST_LINE or (line == "..." and path.endswith((".py", ".pyi"))):  # the body of a function
+        return False
+    form = next((form for form in (_DOTTED, _BRACKETED) if form.fullmatch(line)), None)
+    return form is not None and not any(len(each) <= _LONGEST_LINE and form.fullmatch(each) for each in old)
+
+
+def _comment_lines(path: str, text: str, span: Span) -> frozenset[int]:
+    """Return the numbers of the lines, from 0, that have words in comments alone by the rules of the file's language.
+
+    In a long text only the lines of the span are looked at.
+    """
+    if len(text) > _LONGEST_LEXED:
+        part = "\n".join(text.split("\n")[slice(*span)])
+        return frozenset(span[0] + number for number in _comments(path, part[:_LONGEST_LEXED]))
+    return _comments(path, text)
+
+
+@lru_cache(maxsize=4)  # a file has several places
+def _comments(path: str, text: str) -> frozenset[int]:
+    lexer = _lexer_of(path)
+    if lexer is None:
+        return frozenset(number for number, line in enumerate(_stripped(text)) if re.match(COMMENT, line))
+    comments, others, number = set[int](), set[int](), 0
+    for _, kind, said in lexer.get_tokens_unprocessed(text):
+        is_comment = kind[:1] == ("Comment",) and kind[1:2] not in _DIRECTIVES
+        for offset, piece in enumerate(said.split("\n")):
+            if is_comment and piece.strip():
+                comments.add(number + offset)
+            elif not is_comment and _WORD.search(piece):
+                others.add(number + offset)
+        number += said.count("\n")
+    return frozenset(comments - others)
+
+
+def _lexer_of(path: str) -> "Lexer | None":
+    from pygments.lexers import find_lexer_class_for_filename  # few answers need it
+
+    found = find_lexer_class_for_filename(path.rpartition("/")[2])
+    return None if found is None else found()

@@ -1,0 +1,125 @@
+"""Code that an answer leaves out, by what its files lose; the words of what stands there are tried beside it."""
+
+import time
+
+import pytest
+
+from code_commit.verify.omission import ChangedFile, Omission, find_omissions
+
+FUNCTIONS = [f"def f{number}(x):\n    y = x * {number}\n    return y + {number}\n\n" for number in range(20)]
+OLD = "".join(FUNCTIONS)
+
+
+def omitted(new: str, old: str | None = OLD, path: str = "src/a.py", *others: ChangedFile) -> list[Omission]:
+    return list(find_omissions([ChangedFile(path, old, new), *others]))
+
+
+def cut(instead: str, first: int = 6, last: int = 20, **changed: str) -> str:
+    text = "".join(FUNCTIONS[:first]) + instead + "".join(FUNCTIONS[last:])
+    for old, new in changed.items():
+        text = text.replace(f"def {old}(", f"def {new}(")
+    return text
+
+
+@pytest.mark.parametrize(
+    "instead",
+    [
+        "# ... 其余代码保持不变 ...\n",
+        "# los demás quedan igual\n\n",
+        "    # f6 and others\n    # as they\n    # were\n",
+        "...其余代码...\n",
+        "[... f6 bis f19 ...]\n",
+        "(las otras funciones)\n",
+        "\u2026\n",
+        "# f6 to f19 had no caller\n",
+    ],
+)
+@pytest.mark.parametrize("last", [20, 18])
+def test_a_comment_dots_or_prose_in_brackets_in_place_of_many_lines_is_told_with_the_lines(instead, last):
+    (found,) = omitted(cut(instead, last=last, f3="g3"))
+    assert (found.path, found.at, found.first, found.last) == ("src/a.py", 24, 25, 4 * last - 1)
+    assert found.text == instead.split("\n")[0].strip()
+
+
+def test_the_lines_beside_it_may_be_changed_ones():
+    for changed in ("def f5(x, z):\n    y = x * 5 + z\n", ""):
+        text = cut("# resto igual\n", first=5 if changed else 6).replace("# resto", f"{changed}# resto")
+        assert [found.text for found in omitted(text)] == ["# resto igual"]
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("a.bat", ":: Rest des Skripts unverändert"),
+        ("a.json", '"...": "the entries from before"'),
+        ("a.md", "(El resto del documento no cambia)"),
+        ("a.sql", "-- lo demás"),
+        ("a.html", "<!-- le reste -->"),
+        ("a.hs", "{- wie zuvor -}"),
+        ("a.unheard-of", "# wie zuvor"),
+    ],
+)
+def test_a_comment_is_what_the_files_language_says(path, line):
+    old = "".join(f"word {number} of it\n" for number in range(40))
+    kept = "".join(f"word {number} of it\n" for number in range(20))
+    assert [found.text for found in omitted(f"{kept}{line}\n", old, path)] == [line]
+
+
+INNOCENT = {
+    "lines that are deleted": cut(""),
+    "a comment and code": cut("# the others come from a loop\nF = {i: make(i) for i in range(6, 20)}\n"),
+    "few lines": cut("# unido\n", first=18),
+    "four lines": cut("# a\n# b\n# c\n# d\n"),
+    "a body of dots": cut("def f6(x): ...\n").replace("def f6(x): ...", "class F(Protocol):\n    ...\n    ..."),
+    "code with dots": cut("call(*args, ...)\n"),
+    "code in brackets": cut("(a, b) = c\n"),
+}
+
+
+@pytest.mark.parametrize("new", INNOCENT.values(), ids=INNOCENT)
+def test_other_changes_leave_nothing_out(new):
+    assert omitted(new) == []
+
+
+def test_moved_code_is_not_lost():
+    moved = ChangedFile("src/b.py", None, "".join(FUNCTIONS[6:]))
+    assert omitted(cut("# see b.py for the others\n"), OLD, "src/a.py", moved) == []
+    assert len(omitted(cut("# see b.py for the others\n"))) == 1
+
+
+def test_a_licence_may_become_a_line():
+    old = "".join(f"# Line {number} of a long licence\n" for number in range(20)) + OLD
+    assert omitted("# SPDX-License-Identifier: MIT\n" + OLD, old) == []
+    block = "/*\n" + "".join(f" * Line {number} of a long licence\n" for number in range(20)) + " */\nint a;\n"
+    assert omitted("// SPDX\nint a;\n", block, "a.c") == []
+
+
+def test_what_the_old_file_has_itself_is_no_sign():
+    old = "(defn one [])\n" + "".join(f"(defn f-{number} [x] (+ x {number}))\n" for number in range(20)) + "(run all)\n"
+    assert omitted("(defn one [])\n(run each)\n", old, "a.clj") == []
+
+
+def test_words_count_at_any_length_but_where_no_line_is_lost():
+    old = "def pick(a, b):\n    if a == b:\n        return None\n    return a\n"
+    grown = old.replace("        return None", "        # unchanged\n        return None")
+    assert omitted(grown, old) == []
+    assert [found.text for found in omitted("def pick(a, b):\n    # ... rest of the function ...\n", old)] != []
+    assert len(omitted("# ... existing code ...\n", None)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = 1\n" * 200_000,
+        "".join(f"x{number} = {number}\n" for number in range(200_000)),
+        "." * 100_000 + "\n" + "a b c\n" * 100_000,
+        "".join(f"{number % 7} {number % 11}\n" for number in range(200_000)),
+    ],
+    ids=["equal", "different", "dots", "few"],
+)
+def test_the_time_is_linear_in_the_size(text):
+    half = text[: len(text) // 2]
+    start = time.process_time()
+    omitted(half + "\n# ...\n" + text[-1000:], text, "a.py")
+    omitted("".join(sorted(text.splitlines(keepends=True))), text, "a.py")
+    assert time.process_time() - start < 10
