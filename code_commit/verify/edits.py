@@ -12,8 +12,10 @@ more without the blanks and the `\r` at their ends. In a file shown in part only
 """
 
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice, pairwise
 from typing import NamedTuple
 
@@ -27,6 +29,7 @@ _MOST_COMPARED = 100  # lines of a find that look for the nearest passage, and p
 _MOST_PASSAGES = 50  # as many as there can be reasons
 _MOST_LIKELY = 5
 _MOST_CHARACTERS = 200  # of each of so many passages that are compared
+_MOST_ODD = 2  # characters of a line; more of them are another text
 _MORE_LINES = "take so many of the lines around the right place into the find that it is there once"
 _OF_THE_END = "of the last lines (^^^to): "
 _BOM = "\ufeff"
@@ -75,6 +78,11 @@ def edit_text(text: str, edits: Sequence[Edit], visible: VisibleLines = _ALL) ->
     """Return the text after the edits and no faults, or the text as it is and the faults."""
     bom = _BOM if text.startswith(_BOM) else ""
     body = text[len(bom) :]
+    if bom:  # a codebase shows it before the first line
+        edits = [
+            replace(edit, find=edit.find.removeprefix(bom), replacement=edit.replacement.removeprefix(bom))
+            for edit in edits
+        ]
     all_ends, long_ends = body.count("\n"), body.count("\r\n")
     end = "\r\n" if long_ends and long_ends == all_ends else "\n"
     is_cut = body != "" and not body.endswith("\n")
@@ -272,7 +280,8 @@ def _index_words(
 
 
 def _words(line: str) -> set[str]:
-    return {*re.findall(r"\w+", line), line.strip()} - {""}
+    composed = line if line.isascii() else unicodedata.normalize("NFC", line)  # as it looks
+    return {*re.findall(r"\w+", composed), composed.strip()} - {""}
 
 
 def _likeness(lines: Sequence[str], find: Sequence[str]) -> float:
@@ -303,8 +312,10 @@ def _nearest(lines: Sequence[str], find: Sequence[str], index: dict[str, list[in
     if differs == len(there):
         extra = f"line ('{quoted(said[-1])}')" if len(said) == differs + 1 else f"{len(said) - differs} lines"
         return f"the find goes on after the file's last line, {len(lines)}: leave its last {extra} out"
-    what = f"'{quoted(there[differs])}' and" if there[differs] in visible else "what you were not shown,"
-    says = f"says {what} not '{quoted(said[differs])}': copy them exactly as they are"
+    is_shown = there[differs] in visible
+    what = f"'{quoted(there[differs])}' and" if is_shown else "what you were not shown,"
+    odd = _odd_characters(there[differs], said[differs]) if is_shown else ""
+    says = f"says {what} not '{quoted(said[differs])}'{odd}: copy them exactly as they are"
     if len(said) == 1:
         nearest = f"line {start + 1} of the file: it"
     elif len(there) == 1:
@@ -312,3 +323,15 @@ def _nearest(lines: Sequence[str], find: Sequence[str], index: dict[str, list[in
     else:
         nearest = f"lines {start + 1} to {start + len(there)} of the file, where line {start + differs + 1}"
     return f"the lines to find are not in the file; nearest is {nearest} {says}"
+
+
+def _odd_characters(there: str, said: str) -> str:
+    """Return the names of the few characters, beside those of ASCII, that one of two lines has and the other lacks."""
+    sides = []
+    for side, one, other in (("the file", there, said), ("your line", said, there)):
+        odd = sorted(character for character in {*one} - {*other} if not " " <= character <= "~")
+        names = [f"U+{ord(each):04X} {unicodedata.name(each, '')}".strip() for each in odd]
+        if len(names) > _MOST_ODD:
+            return ""
+        sides += [f"{side} has {', '.join(names)}"] if names else []
+    return f" ({'; '.join(sides)})" if sides else ""
