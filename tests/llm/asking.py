@@ -44,14 +44,21 @@ WAYS = {
 
 
 class Clock:
-    """Time that sleeping moves on at once. `waits` holds what was slept."""
+    """Time that sleeping moves on at once, of a machine that has just booted. `waits` holds what was slept.
+
+    Its wall clock does nothing but sleep: no load of the machine moves it on.
+    """
 
     def __init__(self) -> None:
         self.ahead = 0.0
         self.waits: list[float] = []
+        self._booted = time.monotonic()
 
     def now(self) -> float:
-        return time.monotonic() + self.ahead
+        return time.monotonic() - self._booted + self.ahead
+
+    def wall_clock(self) -> float:
+        return 1_800_000_000 + self.ahead
 
     def sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
@@ -60,7 +67,8 @@ class Clock:
     def timing(self, **more: Any) -> Timing:
         """Times on this clock, whose jitter is always its upper end."""
         times: dict[str, Any] = {"read": 10.0, "stream_read": 10.0, "connect": 2.0, "write": 2.0, "cancel": 1.0}
-        return Timing(now=self.now, sleep=self.sleep, random=lambda: 1.0, **(times | more))
+        clocks: dict[str, Any] = {"now": self.now, "wall_clock": self.wall_clock, "sleep": self.sleep}
+        return Timing(random=lambda: 1.0, **(clocks | times | more))
 
 
 class Listener:

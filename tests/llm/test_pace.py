@@ -19,10 +19,6 @@ def pace(folder, timing=UNCHANGED, model="m", **settings: int) -> Pace:
     return Pace(Endpoint(model, "http://127.0.0.1:1/v1", Settings(**settings), ROOT, "", str), folder, timing)
 
 
-def jumping(clock: Clock) -> Timing:
-    return clock.timing(wall_clock=clock.now)
-
-
 def begin(each: Pace, clock: Clock, tokens: int = 0) -> float:
     """Return how long a request waits."""
     before = clock.ahead
@@ -32,15 +28,15 @@ def begin(each: Pace, clock: Clock, tokens: int = 0) -> float:
 
 def test_the_requests_of_a_minute_go_one_by_one_and_each_model_has_its_own(tmp_path):
     clock = Clock()
-    one, two = (pace(tmp_path, jumping(clock), requests_per_minute=6) for _ in range(2))
+    one, two = (pace(tmp_path, clock.timing(), requests_per_minute=6) for _ in range(2))
     assert [begin(each, clock) for each in (one, two, one)] == [0, 10, 10]
-    assert begin(pace(tmp_path, jumping(clock), "another", requests_per_minute=6), clock) == 0
-    assert begin(pace(tmp_path, jumping(clock)), clock) == 0, "one without a limit"
+    assert begin(pace(tmp_path, clock.timing(), "another", requests_per_minute=6), clock) == 0
+    assert begin(pace(tmp_path, clock.timing()), clock) == 0, "one without a limit"
 
 
 def test_a_prompt_takes_its_share_of_the_tokens_and_so_does_the_answer(tmp_path):
     clock = Clock()
-    each = pace(tmp_path, jumping(clock), tokens_per_minute=6_000, requests_per_minute=600)
+    each = pace(tmp_path, clock.timing(), tokens_per_minute=6_000, requests_per_minute=600)
     assert begin(each, clock, 1_000) == 0
     assert begin(each, clock, 2_000) == 10
     each.add(500)
@@ -49,7 +45,7 @@ def test_a_prompt_takes_its_share_of_the_tokens_and_so_does_the_answer(tmp_path)
 
 def test_a_clock_that_was_set_back_holds_up_nobody(tmp_path):
     clock = Clock()
-    each = pace(tmp_path, jumping(clock), requests_per_minute=1)
+    each = pace(tmp_path, clock.timing(), requests_per_minute=1)
     begin(each, clock)
     clock.ahead -= 3_600
     assert begin(each, clock) == 0
@@ -83,7 +79,7 @@ def test_each_request_for_an_answer_waits_and_not_at_the_cost_of_its_time(monkey
     clock, settings = Clock(), {"tokens_per_minute": 1_000_000, "requests_per_minute": 1, "timeout": 30}
     with FakeServer(["one", "two"]) as server:
         for _ in range(2):
-            response, listener = ask(WAYS["chat"], server, timing=jumping(clock), **settings)
+            response, listener = ask(WAYS["chat"], server, timing=clock.timing(), **settings)
     assert response.text == "two"
     assert 55 < clock.ahead < 62
     assert listener.states[0].startswith("waiting for its turn, 60 s (requests_per_minute")
