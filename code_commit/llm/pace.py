@@ -12,19 +12,23 @@ from code_commit.llm.http import Endpoint, Timing
 
 _LONGEST_NAP = 1.0  # seconds
 _CLOCK_ERROR = 60.0  # seconds by which the clocks of two machines may differ
+_LONGEST_TURN = 24 * 3600.0  # seconds that runs wait for one another, unless their pace is slower
+_MOST_TOKENS = 1 << 24  # more than one request has, and its answer
 
 
 class Pace:
     """Lets the requests to one model at one address begin as far apart as its settings say.
 
     All runs share two files in `folder`: a queue, which the run has locked that asks next, and the time from which it
-    may ask, beside the time when that was written. A run that is killed leaves nothing in them that holds up others.
+    may ask, beside the time when that was written. A run that is killed leaves nothing in them that holds up others,
+    nor does a disk that damages them.
     """
 
     def __init__(self, endpoint: Endpoint, folder: Path | None, timing: Timing) -> None:
         settings = endpoint.settings
         self._per_request = 60 / (settings.requests_per_minute or float("inf"))
         self._per_token = 60 / (settings.tokens_per_minute or float("inf"))
+        self._furthest = max(_LONGEST_TURN, _MOST_TOKENS * self._per_token)
         self._name = sha256(f"{endpoint.base_url} {endpoint.model}".encode()).hexdigest()[:16]
         self._folder, self._timing = folder, timing
 
@@ -53,9 +57,13 @@ class Pace:
             return left
 
     def _read(self, file: int) -> float:
-        """Return when the next request may begin; 0 if the clock was set back since that was written."""
-        written, at = map(float, os.pread(file, 99, 0).split() or (0, 0))
-        return at if written <= self._timing.wall_clock() + _CLOCK_ERROR else 0.0
+        """Return when the next request may begin; 0 if no pace is written, or the clock was set back since."""
+        try:
+            written, at = map(float, os.pread(file, 99, 0).split())
+        except ValueError:
+            return 0.0
+        is_past = written <= self._timing.wall_clock() + _CLOCK_ERROR
+        return at if is_past and at <= written + self._furthest else 0.0  # not with NaN or infinity either
 
     def _write(self, file: int, at: float) -> None:
         os.ftruncate(file, 0)

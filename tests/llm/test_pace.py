@@ -51,6 +51,45 @@ def test_a_clock_that_was_set_back_holds_up_nobody(tmp_path):
     assert begin(each, clock) == 0
 
 
+DAMAGED = {
+    "binary": bytes(range(128, 192)),
+    "half a number": b"1800000000.0 18e",
+    "infinity": b"0 inf",
+    "infinite times": b"-inf inf",
+    "NaN": b"nan nan",
+    "no time": b"1800000000.0",
+    "one time too many": b"1800000000.0 1800000060.0 1800000060.0",
+    "without its point": b"1800000000.0 18000000600",
+    "words": b"not a pace",
+    "zeros": bytes(40),
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_file_holds_up_nobody_and_is_written_anew(content, tmp_path):
+    clock = Clock()
+    each = pace(tmp_path, clock.timing(), requests_per_minute=1, tokens_per_minute=30_000)
+    begin(each, clock)
+    (file,) = (path for path in tmp_path.iterdir() if path.suffix != ".queue")
+    file.write_bytes(content)
+    assert [begin(each, clock), begin(each, clock)] == [0, 60]
+    file.write_bytes(content)
+    each.add(30_000)
+    assert begin(each, clock) == 60
+
+
+def test_a_slow_pace_may_take_days(tmp_path):
+    clock = Clock()
+    each = pace(tmp_path, clock.timing(), tokens_per_minute=100)
+    begin(each, clock, 1_000_000)
+
+    def stop(state: str) -> None:
+        raise RuntimeError(state)
+
+    with pytest.raises(RuntimeError, match="its turn, 600000 s"):
+        each.wait(1, stop)
+
+
 def _ask_on_and_on(folder, times) -> None:
     each = pace(folder, requests_per_minute=600)
     while True:
