@@ -187,9 +187,17 @@ class Fingerprints:
         elif path == self._head and _HEAD.match(self._content(path, now) or b""):
             return
         elif _values(entry.status, _TOUCHED) != _values(now, _TOUCHED) and (
-            _values(entry.status, _COUNTS) != _values(now, _COUNTS) or entry.content != self._content(path, now)
+            _values(entry.status, _COUNTS) != _values(now, _COUNTS)
+            or entry.content != self._content(path, now)
+            or (entry.is_folder and not entry.is_same_folder(now) and self._is_aside(path, entry))
         ):
             yield path, Damage("changed")
+
+    def _is_aside(self, path: str, entry: Entry) -> bool:
+        """Tell whether the folder that was at the path lies beside it now."""
+        with contextlib.suppress(OSError):
+            return _name_of(entry, self._tree.folder(path.rpartition("/")[0])) is not None
+        return False
 
     def _new(self, path: str, entry: Entry | None) -> Iterator[tuple[str, Damage]]:
         """Yield the path if it is new, and the new entries of a folder."""
@@ -252,7 +260,7 @@ def _restore_folder(parent: int, path: str, entry: Entry, quarantine: "Quarantin
     name = path.rpartition("/")[2]
     now = _status(parent, name)
     if not entry.is_same_folder(now):
-        moved = next((other for other in _names(parent) if entry.is_same_folder(_status(parent, other))), None)
+        moved = _name_of(entry, parent)
         if moved or (now and not stat.S_ISDIR(now.st_mode)):
             quarantine.take(parent, name, path)
         if moved:
@@ -270,6 +278,11 @@ def _restore_folder(parent: int, path: str, entry: Entry, quarantine: "Quarantin
         os.close(folder)
     if identity_only and not entry.is_same_folder(_status(parent, name)):
         raise OSError(errno.ENOENT, "what was in it is gone, or was moved away")
+
+
+def _name_of(entry: Entry, parent: int) -> str | None:
+    """Return the name that a folder has now in its parent; None if it is gone."""
+    return next((name for name in _names(parent) if entry.is_same_folder(_status(parent, name))), None)
 
 
 def _status(folder: int, name: str) -> os.stat_result | None:
