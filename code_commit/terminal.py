@@ -75,10 +75,27 @@ def shown(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        char if char == " " or unicodedata.category(char)[0] not in "CZ" else char.encode("unicode_escape").decode()
-        for char in text
+    return "".join(char if _is_visible(char) else char.encode("unicode_escape").decode() for char in text)
+
+
+def shown_json(document: str) -> str:
+    """Return a JSON text that can be printed on any terminal: JSON's own escapes for all that `shown` escapes.
+
+    Its line ends stay: none stands in a string of JSON.
+    """
+    if document.isascii() and "\x7f" not in document:
+        return document
+    return document.translate(
+        {ord(char): _json_escape(char) for char in set(document) - {"\n"} if not _is_visible(char)}
     )
+
+
+def _json_escape(char: str) -> str:
+    return "".join(rf"\u{unit}" for unit in char.encode("utf-16-be", "surrogatepass").hex(" ", 2).split())
+
+
+def _is_visible(char: str) -> bool:
+    return char == " " or unicodedata.category(char)[0] not in "CZ"
 
 
 def terminal_width(stream: TextIO | None = None) -> int | None:

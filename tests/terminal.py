@@ -1,6 +1,7 @@
-"""A real terminal for the tests: a pane of tmux, without a window, whose screen can be read."""
+"""Real terminals for the tests: one that takes what a command prints, and a pane of tmux whose screen can be read."""
 
 import os
+import pty
 import re
 import shlex
 import shutil
@@ -11,8 +12,28 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
+from command import CODE_COMMIT
+
 PATIENCE = 60
 """Seconds until a screen that does not come fails the test."""
+
+
+def on_a_terminal(folder: Path, *arguments: str, code: int = 0, **environment: str) -> str:
+    """Return what the command prints on a terminal; its complaints too where it is to fail."""
+    ours, theirs = pty.openpty()
+    variables = os.environ | {"TERM": "xterm"} | environment
+    words, errors = [*CODE_COMMIT, *arguments], theirs if code else None
+    process = subprocess.Popen(words, cwd=folder, env=variables, stdout=theirs, stdin=theirs, stderr=errors)
+    os.close(theirs)
+    output = b""
+    try:
+        while piece := os.read(ours, 65536):
+            output += piece
+    except OSError:
+        pass  # its other end is closed
+    os.close(ours)
+    assert process.wait() == code
+    return output.decode().replace("\r\n", "\n")
 
 
 class Terminal:

@@ -1,10 +1,11 @@
+import json
 import re
 
 import pytest
 
 from code_commit.runs.record import BuildResult, RunRecord
 from code_commit.runs.words import duration, ending_of, ways_on
-from code_commit.terminal import render, shown, unwrapped
+from code_commit.terminal import render, shown, shown_json, unwrapped
 
 SETTLED = {
     "plain": (b"a\nb\n", "a\nb\n"),
@@ -34,6 +35,19 @@ def test_output_is_shown_as_a_terminal_would_finally_show_it(output, text):
 def test_only_what_a_person_can_read_is_printed_as_it_is():
     assert shown("naïve 日本語 🎉.txt") == "naïve 日本語 🎉.txt"
     assert shown("a\x1b[2J\n\u202e\ud800\u00a0b") == "a\\x1b[2J\\n\\u202e\\ud800\\xa0b"
+
+
+def test_json_escapes_what_no_terminal_shows_and_keeps_its_values():
+    """Every third character of the first plane, and some beyond: a tag, a private and an unassigned one among them."""
+    for number in (*range(0, 0x10000, 3), 0x7F, 0x9B, 0x2028, 0x202E, 0x1F389, 0xE0001, 0xF0000, 0x10FFFF):
+        value = {f"x{chr(number)}": [f"a {chr(number)} b"]}
+        document = json.dumps(value, ensure_ascii=False, indent=1)
+        printed = shown_json(document)
+        assert all(line == shown(line) for line in printed.split("\n")), hex(number)
+        assert json.loads(printed) == value, hex(number)
+        assert (printed == document) == (document == "\n".join(map(shown, document.split("\n")))), hex(number)
+    assert shown_json('"naïve 日本語 🎉"') == '"naïve 日本語 🎉"'
+    assert shown_json('"\x7f\x9b\u202e\U000e0001"\n') == '"\\u007f\\u009b\\u202e\\udb40\\udc01"\n'
 
 
 LONG = "The slug drops punctuation now, so that two titles which differ in it alone"

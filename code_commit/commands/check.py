@@ -11,7 +11,7 @@ from code_commit.check import RunPlan, inspect_run, take_task
 from code_commit.check.codebase import check_codebase
 from code_commit.check.plan import Check, Report, hint_at_init
 from code_commit.commands import add_task
-from code_commit.commands.output import answering, print_bytes, print_text, wants
+from code_commit.commands.output import answering, print_coloured, print_json, wants
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NoKeyError, NotSetUpError
 from code_commit.project import Project
 from code_commit.runs.record import BuildResult
@@ -53,7 +53,7 @@ def run(options: dict[str, Any]) -> int:
         elif build:
             report.warn("build: not run; solve the problems first")
         if as_json:
-            print_bytes(report.redactor.redact_json(_as_json(report, result, is_ready=ready is not None)))
+            print_json(report.redactor.redact_json(_as_json(report, result, is_ready=ready is not None)))
         else:
             rows = list(_rows(report, quiet=quiet))
             if report.problems or not quiet:
@@ -61,7 +61,7 @@ def run(options: dict[str, Any]) -> int:
             if rows:
                 lines = report.redactor.redact_text("\n".join(shown(row) for _, row in rows)).split("\n")
                 verdicts = (verdict for verdict, _ in rows)
-                print_text("\n".join(map(_with_colour, verdicts, lines)))
+                print_coloured(map(_with_colour, verdicts, lines))
         if report.problems:
             return EXIT_BUILD_FAILED if ready else NotSetUpError.exit_code
         return EXIT_SUCCESS

@@ -7,7 +7,7 @@ from typing import Any
 import shtab
 
 from code_commit.commands import COMMANDS, make_parser
-from code_commit.commands.output import print_text
+from code_commit.commands.output import print_document
 from code_commit.errors import EXIT_SUCCESS
 
 DESCRIPTION = """\
@@ -30,7 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     parser = make_parser(["", *COMMANDS])
     _complete_files([parser])
-    print_text(shtab.complete(parser, options["shell"]))
+    print_document(f"{shtab.complete(parser, options['shell'])}\n".encode())
     return EXIT_SUCCESS
 
 

@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 from code_commit.apply.restore import changed_since, find_changed
 from code_commit.apply.snapshot import first_states, left_states, load_contents, load_layers, read_original
 from code_commit.changes import AppliedChange
-from code_commit.commands.output import answering, coloured_diff, print_bytes, redactor_of, tell_if_half_changed
+from code_commit.commands.output import (
+    answering,
+    coloured_diff,
+    print_bytes,
+    print_json,
+    redactor_of,
+    tell_if_half_changed,
+)
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import open_regular
 from code_commit.git import Repository, UnansweredError
@@ -121,7 +128,7 @@ def run(options: dict[str, Any]) -> int:
         _tell_filtered(folder, project, progress)
         if as_json:
             told = {"run": folder.name, "unknown": found.unknown, "changed_since": changed, "changes": found.changes}
-            print_bytes(progress.redactor.redact_json(told | {"diff": diff.decode("utf-8", "replace")}))
+            print_json(progress.redactor.redact_json(told | {"diff": diff.decode("utf-8", "replace")}))
         elif not sys.stdout.isatty():
             print_bytes(diff)
         elif diff:

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from code_commit.apply.lock import lock_tree
-from code_commit.commands.output import answering, print_bytes, print_text, redactor_of, tell_if_half_changed
+from code_commit.commands.output import (
+    answering,
+    print_document,
+    print_json,
+    print_text,
+    redactor_of,
+    tell_if_half_changed,
+)
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import read_ends, read_regular_file
 from code_commit.project import Project
@@ -52,7 +59,7 @@ code-commit log --markdown >>summary.md"""
 _HEAD = ("RUN (UTC)", "STATUS", "TRIES", "FILES", "COST", "TIME", "TASK")
 _TEXTS = (0, 1, 6)  # columns that are no numbers
 _LONGEST_TASK, _UNDO = 50, "(undo of "
-_EXPORTS = {"json", "markdown", "html", "open"}
+_EXPORTS = {"markdown", "html", "open"}
 _LABEL = len("warning   ")
 
 
@@ -77,35 +84,47 @@ def run(options: dict[str, Any]) -> int:
                 raise NotSetUpError(f"--{name} covers all runs: use it without RUN or other options")
         if "stats" in options:
             _print_stats(project, options["stats"], as_json="json" in options)
+        elif "json" in options:
+            print_json(_records_as_json(project, options))
         elif _EXPORTS & options.keys():
-            print_bytes(export_log(project, options))
+            print_document(export_log(project, options))
         elif "schema" in options:
-            print_text(json.dumps(run_record_schema(), indent=2))
+            print_json(json.dumps(run_record_schema(), indent=2))
         elif "prune" in options:
             _prune(project)
         elif options.get("run"):
             folder, record = find_run(project, options["run"])
             width = terminal_width()
-            lines = map(shown, _description(folder, record, redactor_of(project)))
+            lines = map(shown, _description(folder, record, redactor_of(project)))  # escapes take room
             print_text("\n".join(row for line in lines for row in wrapped(line, width, _indent(line))))
         else:
             print_text(_table([read_run(folder) for folder in find_run_folders(project)], terminal_width()))
         return EXIT_SUCCESS
 
 
-def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
-    """Return the log as JSON, as Markdown or as a page. Raises NotSetUpError."""
+def _records_as_json(project: Project, options: Mapping[str, Any]) -> bytes:
+    """Return the record of the named run, or of all runs. Raises NotSetUpError."""
+    _require_one_form(options)
+    redactor, run = redactor_of(project), options.get("run") or ""
+    if run:
+        _, record = _find_task(run) or find_run(project, run)
+        return redactor.redact_json(record)
+    runs = map(read_run, find_run_folders(project))
+    return redactor.redact_json([record for record in runs if isinstance(record, RunRecord)])
+
+
+def _require_one_form(options: Mapping[str, Any]) -> None:
     if options.get("open") and (options.keys() & {"json", "markdown"} or options.get("html") == "-"):
         raise NotSetUpError("--open opens a page: give it alone, or with --html FILE")
+
+
+def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
+    """Return the log as Markdown or as a page. Raises NotSetUpError."""
+    _require_one_form(options)
     redactor = redactor_of(project)
     run = options.get("run") or ""
-    if options.get("json") and not run:
-        runs = map(read_run, find_run_folders(project))
-        return redactor.redact_json([record for record in runs if isinstance(record, RunRecord)])
     task = _find_task(run)
     folder, record = task or find_run(project, run)
-    if options.get("json"):
-        return redactor.redact_json(record)
     logged = logged_run(folder, project.root, record, redactor)
     if task:
         logged = replace(logged, patch=_diff_in(Path(run, "changes.patch")))
@@ -167,7 +186,7 @@ def _print_stats(project: Project, out: str, *, as_json: bool) -> None:
     models, labels = [stats._asdict() for stats in found], Comparison.of(read_trials(Path(out)) if out else [])
     if as_json:
         of_fleet = {"models": models, "labels": labels.as_json}
-        print_bytes(redactor_of(project).redact_json(of_fleet if out else models))
+        print_json(redactor_of(project).redact_json(of_fleet if out else models))
     else:
         columns = terminal_width() or 80
         print_text("\n\n".join([stats_table(found, columns), *([labels.table(columns)] if labels.labels else [])]))

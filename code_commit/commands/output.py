@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import Command, RunRecord, error_facts, utc_timestamp
 from code_commit.settings import ENVIRONMENT_PREFIX, OPTIONS
-from code_commit.terminal import shown
+from code_commit.terminal import shown, shown_json
 from code_commit.version import __version__
 
 _STYLES = {"+++ ": "1", "--- ": "1", "@@ ": "36", "diff ": "1", "+": "32", "-": "31"}
@@ -36,8 +36,30 @@ def print_bytes(data: bytes) -> None:
 
 
 def print_text(text: str) -> None:
-    """Write lines on stdout; characters that its encoding lacks are escaped."""
-    print_bytes(f"{text}\n".encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+    """Write lines on stdout; characters that no terminal shows, or that its encoding lacks, are escaped."""
+    print_bytes(_encoded("\n".join(map(shown, text.split("\n"))) + "\n"))
+
+
+def print_coloured(rows: Iterable[str]) -> None:
+    """Write rows on stdout that `shown` has seen before they were coloured."""
+    print_bytes(_encoded("".join(f"{row}\n" for row in rows)))
+
+
+def print_document(document: bytes) -> bool:
+    """Write a text on stdout byte by byte; on a terminal, as `shown`. Tell whether it was changed for that."""
+    if not sys.stdout.isatty():
+        print_bytes(document)
+        return False
+    text = document.decode("utf-8", "replace")
+    visible = "\n".join(map(_shown_line, text.split("\n")))
+    print_bytes(_encoded(visible))
+    return visible != text
+
+
+def print_json(document: str | bytes) -> None:
+    """Write JSON on stdout: the same values, and nothing that a terminal would not show."""
+    text = document if isinstance(document, str) else document.decode("utf-8", "replace")
+    print_bytes(f"{shown_json(text.rstrip())}\n".encode())
 
 
 def show_end(project: Project, record: RunRecord) -> int:
@@ -48,15 +70,23 @@ def show_end(project: Project, record: RunRecord) -> int:
     return record.final_code
 
 
+def _encoded(text: str) -> bytes:
+    return text.encode(sys.stdout.encoding or "utf-8", "backslashreplace")
+
+
+def _shown_line(line: str) -> str:
+    return "\t".join(map(shown, line.split("\t")))
+
+
 def coloured_diff(diff: bytes) -> bytes:
     """Return a diff for a terminal: in git's colours, with control characters escaped."""
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM", "dumb") == "dumb"
     lines = []
     for line in diff.decode("utf-8", "replace").removesuffix("\n").split("\n"):
         style = next((style for start, style in _STYLES.items() if line.startswith(start)), "")
-        text = "\t".join(map(shown, line.split("\t")))
+        text = _shown_line(line)
         lines.append(text if plain or not style else f"\x1b[{style}m{text}\x1b[m")
-    return "".join(f"{line}\n" for line in lines).encode(sys.stdout.encoding or "utf-8", "backslashreplace")
+    return _encoded("".join(f"{line}\n" for line in lines))
 
 
 def complain(message: str, error: BaseException) -> None:
@@ -112,7 +142,7 @@ def answering(*, as_json: bool) -> Iterator[Project]:
 
 
 def print_failure(error: BaseException) -> None:
-    print_bytes(redactor_of(current_folder()).redact_json(_end_of(error)))
+    print_json(redactor_of(current_folder()).redact_json(_end_of(error)))
 
 
 @contextmanager
@@ -141,7 +171,7 @@ def recording(command: Command, options: Mapping[str, Any]) -> Iterator[tuple[Pr
 
 def _print_record(record: RunRecord, progress: Progress) -> None:
     try:
-        print_bytes(progress.redactor.redact_json(record))
+        print_json(progress.redactor.redact_json(record))
     except OutputError as error:
         if not record.run:
             raise

@@ -7,10 +7,11 @@ from typing import Any
 from code_commit.check import plan_run, take_task
 from code_commit.check.codebase import codebase_for, require_sendable
 from code_commit.commands import add_main_job
-from code_commit.commands.output import print_bytes, tell_if_half_changed
+from code_commit.commands.output import print_document, redactor_of, tell_if_half_changed
 from code_commit.errors import EXIT_SUCCESS
 from code_commit.project import find_project
 from code_commit.prompts.layout import lay_out
+from code_commit.runs.progress import Progress
 
 DESCRIPTION = """\
 Prints the prompt that a run with these options would send first, to paste into
@@ -33,5 +34,8 @@ def run(options: dict[str, Any]) -> int:
     plan = plan_run(project, options, replace(take_task(options, project), command="prompt"))
     codebase = codebase_for(plan)  # without the choice of an LLM, which would cost
     require_sendable(plan, codebase)
-    print_bytes(lay_out(plan.task(codebase)).text.encode("utf-8", "backslashreplace"))
+    if print_document(lay_out(plan.task(codebase)).text.encode("utf-8", "backslashreplace")):
+        Progress(redactor_of(project)).say(
+            "characters that a terminal does not show stand as escapes: code-commit prompt >FILE keeps them as they are"
+        )
     return EXIT_SUCCESS

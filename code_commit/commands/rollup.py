@@ -9,7 +9,7 @@ from typing import Any
 from code_commit.codebase.make import summary_of, tokens_of, warnings_of, write_codebase, write_parts
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
-from code_commit.commands.output import answering, print_bytes, redactor_of, wants
+from code_commit.commands.output import answering, print_json, redactor_of, wants
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.llm.keys import find_secrets
 from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
@@ -81,7 +81,7 @@ def run(options: dict[str, Any]) -> int:
         progress = Progress(redactor_of(project))
         codebase = make_rollup(project, options, CodebaseRequest(**named), progress)
         if as_json:
-            print_bytes(progress.redactor.redact_json(_as_json(codebase)))
+            print_json(progress.redactor.redact_json(_as_json(codebase)))
     return EXIT_SUCCESS
 
 

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from code_commit.api import compare, count_missing_keys
-from code_commit.commands.output import print_failure, print_text
+from code_commit.commands.output import print_failure, print_json, print_text
 from code_commit.errors import (
     EXIT_BUILD_FAILED,
     EXIT_SUCCESS,
@@ -80,7 +80,7 @@ def _plan(options: FleetOptions, tasks: Sequence[FleetTask], out: Path) -> Plan:
 def run(options: FleetOptions) -> int:
     try:
         if options.schema:
-            print_text(json.dumps(FleetTask.model_json_schema(), indent=2))
+            print_json(json.dumps(FleetTask.model_json_schema(), indent=2))
             return EXIT_SUCCESS
         _require_command(options)
         if options.land:
@@ -207,10 +207,10 @@ def _print_history(options: FleetOptions, repository: Path) -> int:
         _require_safe_cluster(options, tasks)
         for task, (_, solution) in zip(tasks, found, strict=True):
             task._solution = solution  # noqa: SLF001 - no line has it
-        print_text(lines[0])
+        print_json(lines[0])
         number = _validate(options, tasks, lines[1:], unfit)
     else:
-        print_text("\n".join(lines))
+        print_json("\n".join(lines))
     told = [count(number, "task"), *(f"{why}: {number}" for why, number in unfit.most_common())]
     Progress(Redactor([]), quiet=options.quiet).say(f"{count(len(commits), 'commit')}: {', '.join(told)}")
     return EXIT_SUCCESS if number else EXIT_BUILD_FAILED
@@ -229,7 +229,7 @@ def _land(options: FleetOptions, out: Path) -> int:
                     state = _LANDED_BEFORE if has_branch(landing) else _REMOVED_SINCE
                 states[state] += 1
                 told = f"{landing.id}: {replace(landing, state=state).in_words}"
-                print_text(json.dumps(asdict(landing)) if options.json else told)
+                print_json(json.dumps(asdict(landing))) if options.json else print_text(told)
         finally:
             write_pages(out, results, results)
     told = ", ".join(f"{number} {state}" for state, number in states.most_common())
@@ -330,7 +330,7 @@ def _do(options: FleetOptions, chosen: list[FleetTask], listed: set[str], out: P
         Progress(Redactor([]), quiet=options.quiet).error(why)
     if options.json:
         totals = {name: getattr(table.totals, name) for name in table.totals.__slots__}
-        print_text(json.dumps({**totals, "labels": labels.as_json}))
+        print_json(json.dumps({**totals, "labels": labels.as_json}))
     if budget.is_used_up:
         return LLMError.exit_code
     return EXIT_SUCCESS if table.totals.green == len(tasks) else EXIT_BUILD_FAILED

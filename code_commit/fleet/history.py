@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.api import is_protected
-from code_commit.commands.output import print_text
+from code_commit.commands.output import print_json
 from code_commit.errors import CodeCommitError, NotSetUpError
 from code_commit.fleet.baseline import UnpaidStore
 from code_commit.fleet.repositories import read_blobs
@@ -102,7 +102,7 @@ class Sieve(UnpaidStore):
         self._table.report(result)
         if result.is_green:
             self.fit += 1
-            print_text(self._lines[result.id])
+            print_json(self._lines[result.id])
         else:
             kind = result.error or result.reason
             self._unfit[kind] += 1

@@ -2,12 +2,12 @@
 
 import itertools
 import os
-import pty
 import subprocess
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run, after_a_run, git, recorded, tree
+from command import Run, after_a_run, git, recorded, tree
+from terminal import on_a_terminal
 
 FIRST = "^^^ok.txt\nnot\n^^^end\n^^^new/é.txt\none\n^^^end\n^^^gone.txt\n^^^delete\n"
 SECOND = "^^^ok.txt\nok\n^^^end\n"
@@ -77,43 +77,24 @@ def test_what_the_build_made_of_a_file_is_not_in_the_diff_and_told(root: Path, r
     assert "+ok\n" in done.stdout
 
 
-def on_a_terminal(root: Path, code: int = 0, **environment: str) -> str:
-    """Return what `diff` shows on a terminal; its complaints too where it is to fail."""
-    ours, theirs = pty.openpty()
-    variables = os.environ | {"TERM": "xterm"} | environment
-    errors = theirs if code else None
-    words = [*CODE_COMMIT, "diff"]
-    process = subprocess.Popen(words, cwd=root, env=variables, stdout=theirs, stdin=theirs, stderr=errors)
-    os.close(theirs)
-    output = b""
-    try:
-        while piece := os.read(ours, 65536):
-            output += piece
-    except OSError:
-        pass  # its other end is closed
-    os.close(ours)
-    assert process.wait() == code
-    return output.decode().replace("\r\n", "\n")
-
-
 @pytest.mark.slow
 def test_on_a_terminal_it_is_coloured_and_paged(root: Path):
     (root / "ok.txt").write_text("ok\n")
-    shown = on_a_terminal(root, GIT_PAGER="sed s/^/paged:/")
+    shown = on_a_terminal(root, "diff", GIT_PAGER="sed s/^/paged:/")
     assert "paged:\x1b[32m+ok\x1b[m\n" in shown
     assert "paged:\x1b[1mdiff --git a/new/é.txt b/new/é.txt\x1b[m\n" in shown
     git(root, "config", "core.pager", "sed s/^/configured:/")
-    assert "configured:+ok\n" in on_a_terminal(root, NO_COLOR="1")
-    assert on_a_terminal(root, GIT_PAGER="cat", NO_COLOR="1").startswith("diff --git ")
-    assert "\x1b[32m+ok\x1b[m\n" in on_a_terminal(root, GIT_PAGER="no-such-pager")
+    assert "configured:+ok\n" in on_a_terminal(root, "diff", NO_COLOR="1")
+    assert on_a_terminal(root, "diff", GIT_PAGER="cat", NO_COLOR="1").startswith("diff --git ")
+    assert "\x1b[32m+ok\x1b[m\n" in on_a_terminal(root, "diff", GIT_PAGER="no-such-pager")
 
 
 @pytest.mark.slow
 def test_a_pager_that_no_shell_could_read_is_told(root: Path):
-    told = on_a_terminal(root, 2, GIT_PAGER="less '")
+    told = on_a_terminal(root, "diff", code=2, GIT_PAGER="less '")
     assert "code-commit: the pager less ' cannot be started: No closing quotation; fix GIT_PAGER," in told
     git(root, "config", "core.pager", "~nobody-of-this-name/pager")
-    assert "the pager ~nobody-of-this-name/pager cannot be started: " in on_a_terminal(root, 2)
+    assert "the pager ~nobody-of-this-name/pager cannot be started: " in on_a_terminal(root, "diff", code=2)
 
 
 @pytest.mark.slow
@@ -122,7 +103,7 @@ def test_no_pager_from_inside_the_project_is_run(root: Path):
     (root / "own-pager").chmod(0o755)
     path = f"{root}{os.pathsep}{os.environ['PATH']}"
     for pager in ("own-pager", "./own-pager", f"{root}/own-pager", f"sh {root}/own-pager"):
-        assert "\x1b[32m+ok\x1b[m\n" in on_a_terminal(root, GIT_PAGER=pager, PATH=path)
+        assert "\x1b[32m+ok\x1b[m\n" in on_a_terminal(root, "diff", GIT_PAGER=pager, PATH=path)
     assert not (root / "ran").exists()
     assert not Path("/ran").exists()
 

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 from command import CODE_COMMIT, Run, git, recorded
+from terminal import on_a_terminal
 
 from code_commit.apply.lock import lock_tree
 from code_commit.project import Project
 from code_commit.runs.record import load_run_record
+from code_commit.terminal import shown
 
 REPLAY = ["--model", "replay:agent-config/recorded"]
 Spoil = Callable[[Path], object]
@@ -178,6 +180,52 @@ def test_check_as_json(root: Path, run_code_commit: Run):
     assert (done.returncode, found["ready"]) == (2, False)
     problems = {check["name"]: check["problem"] for check in found["checks"] if check["problem"]}
     assert "agent-config/query.txt is missing" in problems["query.txt"]
+
+
+HIDDEN = "".join(map(chr, (0x1B, 0x7F, 0x85, 0x9B, 0xA0, 0xAD, 0x200B, 0x2028, 0x202E, 0x2066, 0xFEFF, 0xE0001)))
+ODD_TASK = f"Make ok.txt say {HIDDEN}ok, naïvely 日本語 🎉"
+
+
+@pytest.mark.slow
+def test_no_json_holds_what_a_terminal_would_not_show(root: Path, run_code_commit: Run):
+    """A build's message and an answer can hold any character: U+009B begins an escape sequence, U+202E turns a line."""
+    content = f"{HIDDEN[1:]} naïve 日本語 🎉\n"
+    recorded(root, f"{HIDDEN[1:]}\n\n^^^ok.txt\n{content}^^^end\n")
+    (root / "build.sh").write_text(f"#!/bin/sh\nprintf '%s' '{HIDDEN}'\n")
+    (root / "naïve.py").write_text(f"# {content}")
+    diffs = []
+    for words in (
+        ["-m", ODD_TASK, *REPLAY, "--sandbox", "off"],
+        ["diff"],
+        ["log"],
+        ["log", "latest"],
+        ["log", "--stats"],
+        ["undo"],
+        ["rollup"],
+        ["rollup", f"nowhere{HIDDEN}"],
+        ["check", *REPLAY, "--protect", f"{HIDDEN}/"],
+    ):
+        printed = run_code_commit(root, *words, "--json").stdout
+        assert printed.endswith("\n"), words
+        assert all(line == shown(line) for line in printed.split("\n")), words
+        value = json.loads(printed)
+        diffs += [value["diff"]] if "diff" in value else []
+        assert "naïve" in printed or words[0] in ("rollup", "undo", "check") or "--stats" in words, words
+    assert [f"+{content}" in diff for diff in diffs] == [True]
+
+
+@pytest.mark.parametrize(
+    "words", [["prompt", *REPLAY], ["log", "--html", "-"], ["log", "--markdown"], ["log", "latest"]]
+)
+def test_a_terminal_gets_escapes_and_a_pipe_each_byte(words, root: Path, run_code_commit: Run):
+    assert run_code_commit(root, "-m", ODD_TASK, *REPLAY, "--sandbox", "off").returncode == 0
+    (root / "agent-config/query.txt").write_text(ODD_TASK)
+    (root / "agent-config/codeRollup.txt").write_text(f"--- ok.txt ---\n\t{HIDDEN}\n")
+    on_terminal, in_pipe = on_a_terminal(root, *words), run_code_commit(root, *words).stdout
+    assert "".join(set(on_terminal) - set("\n\t")) == shown("".join(set(on_terminal) - set("\n\t")))
+    assert "naïve" in on_terminal or "html" in words
+    if words[0] == "prompt":
+        assert in_pipe.count(HIDDEN) == on_terminal.count(shown(HIDDEN)) > 1
 
 
 def test_a_key_on_the_command_line_is_not_repeated(root: Path, run_code_commit: Run):

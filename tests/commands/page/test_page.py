@@ -325,9 +325,8 @@ def test_keys_do_not_reach_the_page(project_folder: Path, run_code_commit: Run):
     recorded_run(project_folder, run_code_commit, ["^^^ok.txt\nok\n^^^end\n^^^a.py\n^^^end\n"])
     (project_folder / "agent-config/openai-key.txt").write_text(key)
     (project_folder / "agent-config/openai-key.txt").chmod(0o600)
-    forms: list[dict[str, object]] = [{"html": "-"}, {"markdown": True}, {"json": True}]
-    for options in forms:
-        printed = export_log(find_project(project_folder), options).decode()
+    for form in (["--html", "-"], ["--markdown"], ["--json", "latest"]):
+        printed = run_code_commit(project_folder, "log", *form).stdout
         assert "12345678" not in printed
         assert "abcdefgh" not in printed
         assert "a.py" in printed
