@@ -4,9 +4,11 @@ import contextlib
 import functools
 import gc
 import os
+import re
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -23,6 +25,12 @@ from code_commit.runs.record import load_run_record
 from code_commit.settings import Settings
 
 NEEDED_VARIABLES = ("PATH", "HOME", "LANG", "COVERAGE_PROCESS_START", "COVERAGE_FILE")
+PERSONAL = re.compile(
+    r"(CODE_COMMIT|GIT|LC|XDG)_.*|.*(_API_KEY|_proxy|_PROXY)"
+    r"|CI|COLUMNS|EDITOR|LANGUAGE|LESS|LINES|LV|NO_COLOR|PAGER|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED|TERM|VISUAL"
+)
+"""The variables by which a user, a terminal or a CI job tells programs how to behave."""
+ZONE = "<+0545>-5:45"  # neither UTC nor whole hours from it: what takes local time for UTC is seen everywhere
 GIT_CONFIG = "[user]\n\tname = Tester\n\temail = tester@example.org\n[init]\n\tdefaultBranch = main\n"
 
 TOGETHER = {
@@ -48,8 +56,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Let generated examples be the same each time, however slow the machine is; with --whole they are new ones.
 
-    A shell that starts the tests with `&`, and nohup, let them ignore signals; the commands under test must not.
+    A shell that starts the tests with `&`, and nohup, let them ignore signals; the commands under test must not. Its
+    umask is not theirs either.
     """
+    os.umask(0o022)
     gc.disable()  # until all is collected
     slow = hypothesis.HealthCheck.too_slow
     hypothesis.settings.register_profile(
@@ -111,16 +121,17 @@ def whole(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="session", autouse=True)
 def plain_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], None]]:
-    """No key, no setting and no git configuration of whoever runs the tests reaches them.
+    """No key, no setting, no git configuration, no locale and no time zone of whoever runs the tests reaches them.
 
     The value sees to it that HOME is a folder with git's configuration alone: a new one where a test changed the last.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", os.fstat)  # as in ForkedCommand
-        for name in list(os.environ):
-            ours = name.startswith(("CODE_COMMIT_", "GIT_")) or name.endswith(("_API_KEY", "_proxy", "_PROXY"))
-            if ours or name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
-                patch.delenv(name)
+        for name in filter(PERSONAL.fullmatch, list(os.environ)):
+            patch.delenv(name)
+        patch.setenv("LANG", "C.UTF-8")
+        patch.setenv("TZ", ZONE)
+        time.tzset()
 
         def clean_home() -> None:
             config = Path(os.environ["HOME"], ".gitconfig")
