@@ -1,4 +1,4 @@
-"""Read-only questions to git, in an environment that the caller's variables cannot change."""
+"""Read-only questions to git with the user's own settings, about this repository whatever the variables name."""
 
 import os
 import re
@@ -17,6 +17,20 @@ from code_commit.trust import find_program, outside_environment
 _GIT_SECONDS = 120
 _CONVERTED = re.compile(rb"\r|[$]Id:[^\n$]*[$]")  # git may store this in another form
 _GIT_FAILED = 128  # git's own exit code when it cannot go on
+_OF_ONE_REPOSITORY = re.compile(
+    "GIT_(?:ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR|CONFIG|DIR|GRAFT_FILE|IMPLICIT_WORK_TREE|INDEX_FILE"
+    "|INTERNAL_SUPER_PREFIX|NAMESPACE|NO_REPLACE_OBJECTS|OBJECT_DIRECTORY|PREFIX|QUARANTINE_PATH|REPLACE_REF_BASE"
+    "|SHALLOW_FILE|WORK_TREE)"
+)
+"""Variables that hold for one repository: `git rev-parse --local-env-vars`, NAMESPACE and QUARANTINE_PATH.
+
+Not CONFIG_COUNT and CONFIG_PARAMETERS, which git keeps too where it works for another one (prepare_other_repo_env).
+"""
+_ANSWERS_OTHERWISE = re.compile(
+    "GIT_(?:.*(?:TRACE|TEST|PATHSPECS|DEBUG|VERBOSE).*|ATTR_SOURCE|CEILING_DIRECTORIES|DIFF_OPTS|EXTERNAL_DIFF"
+    "|PAGER_IN_USE|PRINT_SHA1_ELLIPSIS)"
+)
+"""Variables that change how git answers, or let it run something else."""
 _PATH_QUESTIONS = (("--show-toplevel",), ("--absolute-git-dir",), ("--git-common-dir",), ("--git-path", "hooks"))
 
 
@@ -82,9 +96,10 @@ class Repository:
         self, arguments: Sequence[str], stdin: bytes = b"", variables: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[bytes]:
         """Ask git as `ask`, without the filters of its configuration, which run programs. Raises UnansweredError."""
-        settings = ("process=", "clean=", "smudge=", "required=false")
+        settings = ("process", "clean", "smudge", "required")  # an empty value is no program, and false
         off = [f"filter.{name}.{setting}" for name in self.configuration().filters for setting in settings]
-        return self.ask([*(word for setting in off for word in ("-c", setting)), *arguments], stdin, variables)
+        options, values = configured(dict.fromkeys(off, ""))
+        return self.ask([*options, *arguments], stdin, {**values, **(variables or {})})
 
     def stored(self, path: str, content: bytes) -> bytes:
         """Return a file's content as git would store it, with other line ends or `$Id$`, without running filters."""
@@ -206,6 +221,32 @@ def require_git(root: Path) -> str:
     return git
 
 
+def configured(values: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Return options that set values of git's configuration whatever else sets them, and the variables they take."""
+    options, variables = list[str](), dict[str, str]()
+    for name, value in values.items():
+        if "=" not in name:
+            options += ["-c", f"{name}={value}"]
+            continue
+        variable = f"CODE_COMMIT_VALUE_{len(variables)}"  # `-c` would end such a name too early
+        options.append(f"--config-env={name}={variable}")
+        variables[variable] = value
+    return options, variables
+
+
+def git_environment(folder: Path) -> dict[str, str]:
+    """Return the environment for git in a folder: the user's, without what would lead it to another repository.
+
+    So it takes the configuration, the identity and the logins that `git` takes in the user's shell.
+    """
+    environment = {
+        name: value
+        for name, value in outside_environment(folder).items()
+        if not _OF_ONE_REPOSITORY.fullmatch(name) and not _ANSWERS_OTHERWISE.fullmatch(name)
+    }
+    return environment | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+
+
 def ask_git(
     arguments: Sequence[str],
     cwd: Path,
@@ -215,13 +256,12 @@ def ask_git(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run one read-only git command in `cwd` and return it, whatever its exit code; `variables` are for it alone.
 
-    The `GIT_*` environment is cleared: a hook's `GIT_DIR` would answer for another repository. No lock is taken, no
-    file system monitor is started, no replaced object is read. No answer in two minutes, or in so many seconds, counts
-    as a failure: git waits for ever on a FIFO that is named .gitignore.
+    The environment is that of `git_environment`. No lock is taken, no file system monitor is started, no replaced
+    object is read. No answer in two minutes, or in so many seconds, counts as a failure: git waits for ever on a FIFO
+    that is named .gitignore.
     """
-    environment = {name: value for name, value in outside_environment(cwd).items() if not name.startswith("GIT_")}
-    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    environment |= {"GIT_NO_REPLACE_OBJECTS": "1", **(variables or {})}
+    ours = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_REPLACE_OBJECTS": "1"}
+    environment = {**git_environment(cwd), **ours, **(variables or {})}
     words = [require_git(cwd), "-c", "core.fsmonitor=false", "-c", "submodule.recurse=false", *arguments]
     timeout = seconds or _GIT_SECONDS
     try:

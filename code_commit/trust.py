@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _programs: dict[tuple[str, str, str], str | None] = {}
-_SEARCHED = {"PATH", "PYTHONPATH"}
+_SEARCHED = {"PATH", "PYTHONPATH", "GIT_EXEC_PATH"}
 _cleaned: dict[tuple[str, str], str] = {}
 
 

@@ -40,6 +40,19 @@ def git(folder: Path, *arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
+def by_count(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of GIT_CONFIG_COUNT for the values."""
+    variables = {"GIT_CONFIG_COUNT": str(len(values))}
+    for number, (name, value) in enumerate(values.items()):
+        variables |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return variables
+
+
+def by_parameters(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the variable in which `git -c` hands on the values to its hooks and aliases."""
+    return {"GIT_CONFIG_PARAMETERS": " ".join(f"'{name}'='{value}'" for name, value in values.items())}
+
+
 def recorded(root: Path, *answers: str) -> list[str]:
     """Record an LLM's answers in the project; return the options that ask it."""
     folder = root / "agent-config" / "recorded"

@@ -77,7 +77,7 @@ class FleetOptions(NamedTuple):
     land: Annotated[Path | None, "OUT", "make a branch of each green result in your clones"] = None
     group: Annotated[Sequence[str], "PATCH", "with --land: results with this patch hash (repeatable)"] = ()
     branch: Annotated[str, "NAME", "with --land: its name (default: fleet/{id})"] = "fleet/{id}"
-    author: Annotated[str, "'NAME <MAIL>'", "with --land: the author of the commits"] = ""
+    author: Annotated[str, "'NAME <MAIL>'", "with --land: the author of the commits, in place of git's"] = ""
     pull_request: Annotated[Path | None, "FILE", "with --land: a template of your own"] = None
     check: Annotated[bool, "", "check TASKS, and do nothing else"] = False
     schema: Annotated[bool, "", "print the JSON Schema of a task"] = False

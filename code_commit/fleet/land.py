@@ -11,7 +11,7 @@ it. Equal commits have equal names, so a landing that was killed is found again.
 import email
 import email.policy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -27,7 +27,7 @@ from code_commit.fleet import FleetOptions
 from code_commit.fleet.patches import diff_of, digest_of
 from code_commit.fleet.repositories import find_bases
 from code_commit.fleet.results import CLONES, LANDED, Result, append_line, read_lines, write_own
-from code_commit.git import ask_git
+from code_commit.git import ask_git, configured
 from code_commit.project import read_text
 from code_commit.terminal import shown
 
@@ -96,10 +96,13 @@ def land_results(
         chosen = [each for each in chosen if each.id in options.only or (groups and each.patch.startswith(groups))]
     if not chosen:
         raise NotSetUpError(f"{out} has no green result with a change that is asked for: nothing can land")
+    final = {name: each for name, each in done.items() if each.state in (ON_ITS_BASE, ON_A_NEWER_BASE, THERE)}
+    if not options.author:
+        _require_identity(out, (result for result in chosen if result.id not in final))
     fetched = set[Path]()
     for result in chosen:
-        landing = done.get(result.id)
-        if landing is None or landing.state not in (ON_ITS_BASE, ON_A_NEWER_BASE, THERE):
+        landing = final.get(result.id)
+        if landing is None:
             landing = _land(out, result, options, template, fetched)
             append_line(out / LANDED, landing)
         yield landing
@@ -118,6 +121,17 @@ def _require_branch(out: Path, name: str) -> None:
         raise NotSetUpError(f"--branch {shown(name)}: there is no {shown(found[0])}, only {{id}}")
     if ask_git(["check-ref-format", f"refs/heads/{example}"], out).returncode:
         raise NotSetUpError(f"--branch {shown(name)} cannot be the name of a branch")
+
+
+def _require_identity(out: Path, chosen: Iterable[Result]) -> None:
+    """Raise NotSetUpError where git would refuse a commit, for want of an author or a committer."""
+    places = dict.fromkeys(Path(result.path or result.repository) for result in chosen)
+    for place in dict.fromkeys(place if place.is_dir() else out for place in places):
+        if not all(_knows(place, role) for role in ("AUTHOR", "COMMITTER")):
+            raise NotSetUpError(
+                f"git does not know who commits in {shown(str(place))}: set user.name and user.email there,"
+                " or name the author by --author 'NAME <MAIL>'"
+            )
 
 
 def _land(out: Path, result: Result, options: FleetOptions, template: str, fetched: set[Path]) -> Landing:
@@ -189,14 +203,25 @@ def _ask(folder: Path, *words: str, stdin: bytes = b"", variables: Mapping[str, 
     return answer.stdout.decode("utf-8", "replace").strip("\n")
 
 
+def _identity(folder: Path, author: str) -> dict[str, str]:
+    """Return the variables that give a commit its author, who is the committer too where git knows none."""
+    name, _, address = author.rpartition(" ")
+    roles = [role for role in ("AUTHOR", "COMMITTER") if role == "AUTHOR" or not _knows(folder, role)] if author else []
+    pairs = (("NAME", name), ("EMAIL", address.strip("<>")))
+    return {f"GIT_{role}_{part}": value for role in roles for part, value in pairs}
+
+
+def _knows(folder: Path, role: str) -> bool:
+    """Tell whether git knows the author or the committer of a commit there, by its settings or by variables."""
+    return ask_git(["var", f"GIT_{role}_IDENT"], folder).returncode == 0
+
+
 class _Clone:
     """A clone in which commits are made, by an index beside it."""
 
     def __init__(self, path: Path, index: Path, author: str) -> None:
         self._path = path
-        name, _, address = (author or "code-commit <code-commit@localhost>").rpartition(" ")
-        self._variables = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": address.strip("<>")}
-        self._variables["GIT_INDEX_FILE"] = str(index)
+        self._variables = {**_identity(path, author), "GIT_INDEX_FILE": str(index)}
         self._made: list[tuple[str, bytes]] = []
         """The commits on the task's base, and the mails that they come from."""
 
@@ -221,9 +246,10 @@ class _Clone:
         """
         if ask_git(["merge-base", "--is-ancestor", base, newer], self._path).returncode:
             return "", CONFLICTS
-        last, plain = newer, self._no_merge_programs()
+        last, (options, variables) = newer, self._no_merge_programs()
         for commit, mail in self._made:
-            merged = ask_git(["merge-tree", "--write-tree", last, commit], self._path, variables=plain)
+            words = [*options, "merge-tree", "--write-tree", last, commit]
+            merged = ask_git(words, self._path, variables=variables)
             if merged.returncode == 1:
                 return "", CONFLICTS
             if merged.returncode:
@@ -233,15 +259,12 @@ class _Clone:
                 last = self._commit(tree, last, mail)
         return ("", THERE) if last == newer else (last, ON_A_NEWER_BASE)
 
-    def _no_merge_programs(self) -> dict[str, str]:
-        """Return variables with which git merges texts itself, in place of the drivers and filters of the settings."""
+    def _no_merge_programs(self) -> tuple[list[str], dict[str, str]]:
+        """Return options with which git merges texts itself, in place of the drivers and filters of the settings."""
         asked = ["config", "-z", "--name-only", "--get-regexp", r"^merge\..*\.driver$"]
         drivers = ask_git(asked, self._path).stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]
-        values = dict.fromkeys(drivers, "git merge-file -q %A %O %B") | {"merge.renormalize": "false"}
-        told = {"GIT_CONFIG_COUNT": str(len(values))}
-        for number, (name, value) in enumerate(values.items()):
-            told |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-        return told
+        merges_itself = dict.fromkeys(drivers, "git merge-file -q %A %O %B")
+        return configured({**merges_itself, "merge.renormalize": "false"})
 
     def _commit(self, tree: str, parent: str, mail: bytes) -> str:
         message = _read_mail(mail)

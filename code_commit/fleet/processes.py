@@ -17,15 +17,14 @@ from typing import NamedTuple
 from code_commit.api import find_addresses
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.tasks import FleetTask
-from code_commit.git import require_git
+from code_commit.git import git_environment, require_git
 from code_commit.settings import ENVIRONMENT_PREFIX, KEYS_VARIABLE
 from code_commit.terminal import shown
-from code_commit.trust import ended_with_us, outside_environment
+from code_commit.trust import ended_with_us
 
 TICK = 0.2  # seconds between two looks at what no process tells
 GRACE = 15.0  # seconds between SIGTERM and SIGKILL: a run takes five to end its build
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM)
-_ANOTHER_REPOSITORY = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"}
 
 
 class TaskSupervision(NamedTuple):
@@ -79,10 +78,8 @@ class TaskProcesses:
 
     def git(self, folder: Path, *arguments: str) -> str:
         """Run git and return what it prints. Raises NotSetUpError with its complaint."""
-        outside = outside_environment(folder).items()
-        environment = {name: value for name, value in outside if name not in _ANOTHER_REPOSITORY}
-        environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-        done = self._run([require_git(folder), "-c", "core.fsmonitor=false", *arguments], folder, environment)
+        words = [require_git(folder), "-c", "core.fsmonitor=false", *arguments]
+        done = self._run(words, folder, git_environment(folder))
         if done.returncode != 0:
             complaint = shown(" ".join(done.stderr.decode("utf-8", "replace").split())[:1000])
             kind = WorkerError if tells_of_no_room(complaint) else GitError

@@ -16,6 +16,7 @@ from code_commit.terminal import shown
 
 _AT_ONCE = 16
 """Repositories that are asked at a time."""
+_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
 
 def find_bases(wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
@@ -73,7 +74,7 @@ def _unfit_at(place: str, tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int,
     little = ("-q", "--depth=1", "--filter=blob:none")
     with TemporaryDirectory() as folder:
         copy = Path(folder, "copy")
-        answer = ask_git(["clone", "--bare", *little, "--", place, str(copy)], Path(folder))
+        answer = ask_git([*_NO_HOOKS, "clone", "--bare", *little, "--", place, str(copy)], Path(folder))
         if answer.returncode != 0:
             said = shown(answer.stderr.decode("utf-8", "replace").partition("\n")[0][:300].removeprefix("fatal: "))
             yield from ((line, f"repository: git clone: {said}") for line in tasks)
@@ -81,7 +82,7 @@ def _unfit_at(place: str, tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int,
         names = {commit: commit if commit == "HEAD" else f"refs/asked/{n}" for n, commit in enumerate(commits)}
         for commit, name in names.items():
             if name != commit:
-                ask_git(["fetch", *little, "origin", f"+{commit}:{name}"], copy)
+                ask_git([*_NO_HOOKS, "fetch", *little, "origin", f"+{commit}:{name}"], copy)
         yield from _unfit_in(copy, names, tasks)
 
 

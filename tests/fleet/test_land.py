@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from command import git, tree
+from command import by_count, by_parameters, git, tree
 from fleet_out import RECORD, store
 from fleet_tools import make_list, make_repository, task
 
@@ -113,7 +113,7 @@ def test_a_green_result_becomes_a_branch_and_nothing_else_of_the_clone_changes(f
     assert git(root, "show", "fleet/web:new.txt", "fleet/web:lock.txt") == "new\nbuilt\n"
     assert git(root, "show", "fleet/web:ok.txt").startswith("ok\n0\n")
     author = git(root, "log", "-1", "--format=%an <%ae> by %cn", "fleet/web").strip()
-    assert author == "code-commit <code-commit@localhost> by Tester"
+    assert author == "Tester <tester@example.org> by Tester"
 
 
 def test_the_text_of_a_pull_request_says_what_was_built(fleet):
@@ -143,6 +143,25 @@ def test_branch_author_and_text_are_the_users_choice(fleet):
     assert (fleet.out / "web/pull-request.md").read_text() == "[JIRA-1] Make ok.txt say ok. $ $nothing"
     with pytest.raises(NotSetUpError, match="--author ann: write it as"):
         fleet.land(author="ann")
+
+
+def test_author_and_committer_are_those_of_git_commit(fleet, tmp_path, monkeypatch):
+    root, who = fleet.make("web"), ("log", "-1", "--format=%an %ae, %cn %ce")
+    fleet.add_green(root)
+    for name, value in {"AUTHOR_NAME": "Ann", "AUTHOR_EMAIL": "ann@x.org", "COMMITTER_NAME": "Bob"}.items():
+        monkeypatch.setenv(f"GIT_{name}", value)
+    fleet.land(branch="by-variables")
+    assert git(root, *who, "by-variables").strip() == "Ann ann@x.org, Bob tester@example.org"
+    fleet.add_green(other := fleet.make("docs"))
+    for name in ("AUTHOR_NAME", "AUTHOR_EMAIL", "COMMITTER_NAME"):
+        monkeypatch.delenv(f"GIT_{name}")
+    for name, value in ({"HOME": str(tmp_path)} | by_count({"user.useConfigOnly": "true"})).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(NotSetUpError, match=r"git does not know who commits in .*docs: set user.name"):
+        fleet.land()
+    assert git(other, "branch", "--list", "fleet/*") == ""
+    fleet.land(author="Ann Other <ann@example.org>")
+    assert git(other, *who, "fleet/docs").strip() == "Ann Other ann@example.org, Ann Other ann@example.org"
 
 
 def test_the_same_command_does_the_rest_also_after_a_kill(fleet):
@@ -205,15 +224,20 @@ def test_a_newer_base_gets_the_change_and_is_told_to_be_unbuilt(fleet):
     assert fleet.land()["web"] == landing, "one branch is enough"
 
 
-def test_no_program_of_the_users_git_merges(fleet):
+@pytest.mark.parametrize("way", ["the repository", "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"])
+def test_no_program_of_the_users_git_merges(way, fleet, monkeypatch):
     """Attributes choose a driver for all files, a filter for another, which `merge.renormalize` would run."""
     root = fleet.make("web")
     mine = f"touch {fleet.folder}/ran; cat"
-    change(root, "*.txt merge=mine filter=mine\n", ".gitattributes")
+    change(root, "*.txt merge=a=b filter=mine\n", ".gitattributes")
     fleet.add_green(root)
     newer = change(root, LINES.replace("8", "eight"))
-    settings = {"merge.mine.driver": f"{mine} %B >%A", "filter.mine.clean": mine, "filter.mine.smudge": mine}
-    for name, value in (settings | {"merge.default": "mine", "merge.renormalize": "true"}).items():
+    settings = {"merge.a=b.driver": f"{mine} %B >%A", "filter.mine.clean": mine, "filter.mine.smudge": mine}
+    settings |= {"merge.default": "a=b", "merge.renormalize": "true"}
+    by_variables = {"GIT_CONFIG_COUNT": by_count, "GIT_CONFIG_PARAMETERS": by_parameters}
+    for name, value in by_variables[way](settings).items() if way in by_variables else ():
+        monkeypatch.setenv(name, value)
+    for name, value in () if way in by_variables else settings.items():
         git(root, "config", name, value)
     landing = fleet.land()["web"]
     assert (landing.state, landing.message.split(" ")[-4][:-1]) == ("base moved", newer[:12])

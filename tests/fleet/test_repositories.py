@@ -2,7 +2,7 @@
 
 import time
 
-from command import git
+from command import by_count, git
 from fleet_tools import add_submodule, make_list, make_repository, task
 
 from code_commit.fleet.repositories import find_bases, find_unfit
@@ -76,3 +76,23 @@ def test_a_long_list_is_checked_in_seconds(tmp_path):
     begun = time.process_time()
     assert len(read_tasks(tasks, find_unfit)) == 4000
     assert time.process_time() - begun < 3
+
+
+def test_a_repository_is_reached_as_by_the_user_s_git(tmp_path, monkeypatch):
+    """By an address that the settings rewrite, by a program in place of ssh; no hook of the settings runs."""
+    root = make_repository(tmp_path / "web")
+    head = git(root, "rev-parse", "HEAD").strip()
+    hooks, ssh = tmp_path / "hooks", tmp_path / "ssh"
+    hooks.mkdir()
+    ssh.write_text('#!/bin/sh\nfor command; do :; done\neval "$command"\n')
+    (hooks / "reference-transaction").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    for program in (ssh, hooks / "reference-transaction"):
+        program.chmod(0o755)
+    settings = {f"url.{tmp_path}/.insteadOf": "rewritten:", "core.hooksPath": str(hooks)}
+    for name, value in (by_count(settings) | {"GIT_SSH_COMMAND": f"{ssh} -x", "GIT_SSH_VARIANT": "ssh"}).items():
+        monkeypatch.setenv(name, value)
+    places = ("rewritten:web", f"git@nowhere.invalid:{root}")
+    assert find_bases((place, "main") for place in places) == {(place, "main"): head for place in places}
+    tasks = read_tasks(make_list(tmp_path / "tasks.jsonl", *(task(f"t{n}", url) for n, url in enumerate(places))))
+    assert list(find_unfit(dict(enumerate(tasks)))) == []
+    assert not (tmp_path / "ran").exists()
