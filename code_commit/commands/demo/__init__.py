@@ -11,11 +11,10 @@ from code_commit.check import RunInputs
 from code_commit.commands.output import print_text
 from code_commit.commands.run import run_main_job
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS
-from code_commit.git import ask_git, require_git
+from code_commit.git import ask_git, git_environment, require_git
 from code_commit.project import AGENT_CONFIG, Project, find_project
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
-from code_commit.trust import outside_environment
 
 DESCRIPTION = """\
 Runs the whole loop on a sample project in a temporary folder, with a recorded
@@ -34,7 +33,7 @@ def run(_options: dict[str, Any]) -> int:
     progress.say(f"A sample project is in {project.root}. The task:\n")
     progress.say("".join(f"  {line}\n" for line in project.query_file.read_text("utf-8").splitlines()))
     record = run_main_job(project, {"model": f"replay:{_RECORDED}"}, progress, RunInputs(environment={}))
-    diff = ask_git(["diff"], project.root).stdout.decode()
+    diff = ask_git(["diff", "--no-ext-diff"], project.root).stdout.decode()
     print_text(
         f"$ cd {project.root}\n$ git diff\n{diff}\n"
         f"The prompts, responses, changes and build outputs of both attempts:\n  {project.root / record.log_dir}\n"
@@ -71,4 +70,4 @@ def _commit(root: Path) -> None:
     hooks = ["-c", "core.hooksPath=/dev/null", "-c", "init.templateDir="]
     for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "The sample project"]):
         words = [require_git(root), *author, *hooks, *arguments]
-        subprocess.run(words, cwd=root, env=outside_environment(root), check=True, capture_output=True)
+        subprocess.run(words, cwd=root, env=git_environment(root), check=True, capture_output=True)
