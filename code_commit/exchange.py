@@ -119,6 +119,23 @@ class Usage:
         return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """US dollars that were paid, None where no price is known, and beside them the most that may have been paid."""
+
+    settled: float | None = None
+    unsettled: float = 0.0
+
+    @property
+    def highest(self) -> float:
+        """What a limit has to count."""
+        return (self.settled or 0.0) + self.unsettled
+
+    def __add__(self, other: "Cost") -> "Cost":
+        known = [cost for cost in (self.settled, other.settled) if cost is not None]
+        return Cost(sum(known) if known else None, self.unsettled + other.unsettled)
+
+
 class Response(NamedTuple):
     """The answer of the LLM. `finish_reason` is the API's own word.
 

@@ -314,10 +314,6 @@ def _cells(run: RunRecord | UnreadableRun) -> tuple[str, ...]:
     if isinstance(run, UnreadableRun):
         return (_name(run), "unreadable", *["-"] * 5)
     totals = run.totals
-    cost = words.dollars(totals.cost_usd, short=True)
-    if unsettled := totals.unsettled_usd:
-        known = totals.cost_usd is not None
-        cost = f"{'' if known else f'{cost} + '}≤{words.dollars((totals.cost_usd or 0.0) + unsettled, short=True)}"
     undoes = f"{_UNDO}{shown(short_name(run.undoes))})" if run.undoes else ""
     choice = "(rollup) " if run.command == "rollup" else ""
     task = undoes or choice + shown(run.query) or (f"({run.command})" if run.command != "run" else "-")
@@ -326,7 +322,7 @@ def _cells(run: RunRecord | UnreadableRun) -> tuple[str, ...]:
         "undone" if run.undone else _end(run),
         str(totals.attempts) if run.asks else "-",
         str(totals.files_changed),
-        cost,
+        words.cost_in_cell(totals.cost, short=True),
         f"{totals.seconds:.1f} s",
         _cut(task, _LONGEST_TASK),
     )

@@ -52,7 +52,7 @@ _CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempote
 _ASKS = _CHANGES.model_copy(update={"open_world_hint": True})
 _NEWEST = 10  # runs that `log` lists where none is named, each with these fields
 _LISTED = ("run", "command", "started", "model", "query", "status", "exit_code", "undone", "undoes")
-_LISTED_TOTALS = ("seconds", "attempts", "cost_usd", "files_changed")
+_LISTED_TOTALS = ("seconds", "attempts", "cost_usd", "unsettled_usd", "files_changed")
 _SAID_BYTES = 4000  # of the end of a command's stderr
 _CHUNK = 1 << 16
 _SECONDS_BETWEEN_REPORTS = 2

@@ -94,24 +94,19 @@ def _add_up(model: str, records: Sequence[tuple[RunRecord, str]]) -> ModelStats:
         edits=sum(answer.edits for answer in answers),
         edits_that_fit=sum(answer.edits - len(answer.misfits) for answer in answers),
         tokens=added(lambda run: _tokens(run.totals.usage) or None),
-        cost_usd=added(_cost),
+        cost_usd=added(lambda run: run.cost.settled),
         unknown_costs=sum(
             answer.usage is not None and answer.cost_usd is None and not answer.unsettled_usd for answer in answers
         )
         + sum(_tokens(choice.usage) > 0 and choice.cost_usd is None for choice in choices),
         llm_seconds=added(lambda run: run.totals.llm_seconds or None),
         build_seconds=added(lambda run: run.totals.build_seconds or None),
-        unsettled_usd=sum(record.totals.unsettled_usd for record, _ in records),
+        unsettled_usd=sum(record.cost.unsettled for record, _ in records),
     )
 
 
 def _tokens(usage: Usage) -> int:
     return usage.input + usage.output
-
-
-def _cost(run: RunRecord) -> float | None:
-    costs = [*(attempt.cost_usd for attempt in run.attempts), run.choice.cost_usd if run.choice else None]
-    return _sum(costs)["total"]
 
 
 def _sum(numbers: Iterable[float | None], besides: Iterable[float | None] = ()) -> Sum:

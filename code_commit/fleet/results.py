@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from code_commit.errors import LogError, NotSetUpError
+from code_commit.exchange import Cost
 from code_commit.files import identity_of, open_regular, replacing, sync_names, write_all
 from code_commit.runs.record import RunRecord
 from code_commit.runs.words import cost_in_words, count, status_in_words
@@ -141,7 +142,7 @@ class TaskOutcome(NamedTuple):
 
 def cost_with_unsettled(cost: float, unsettled: float) -> str:
     """Return a cost that includes an unsettled part as `$0.24 and at most $1.28 unsettled`."""
-    return cost_in_words(round(max(cost - unsettled, 0.0), 9), unsettled, short=True)
+    return cost_in_words(Cost(round(max(cost - unsettled, 0.0), 9), unsettled), short=True)
 
 
 @dataclass(slots=True)

@@ -175,8 +175,8 @@ class Unfinished:
 
     def _note(self, task: str, log: bytes) -> float:
         record = _record_in(log)
-        self._add(task, first_run(record), record.spent_usd)
-        return record.spent_usd
+        self._add(task, first_run(record), record.cost.highest)
+        return record.cost.highest
 
     def _add(self, task: str, run: str, cost: float) -> None:
         self._paid[task] += cost - self._costs.get((task, run), 0.0)

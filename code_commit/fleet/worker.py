@@ -125,7 +125,7 @@ class _Run:
         with suppress(ValueError, FileNotFoundError, tarfile.TarError):  # no log of ours: it begins anew
             unpack(log, folder)
             record = load_run_record((folder / "run.json").read_bytes())
-            self._spent = record.spent_usd
+            self._spent = record.cost.highest
             record.options = {name: value for name, value in record.options.items() if name not in LIMITS}
             self._is_moved = (folder / _BASE).exists() and (folder / _BASE).read_text() != self._commit
             if self._is_moved:
@@ -346,4 +346,4 @@ def recorded_cost(record: RunRecord) -> float | None:
     )
     choice = record.choice
     is_unknown = choice is not None and choice.calls > 0 and choice.cost_usd is None and not choice.unsettled_usd
-    return None if is_unknown or any(unknown) else record.spent_usd
+    return None if is_unknown or any(unknown) else record.cost.highest

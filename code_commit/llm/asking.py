@@ -33,7 +33,8 @@ class _Asker:
     def __init__(self, llm: LlmConfig, project: Project, log: RunLog, stack: ExitStack) -> None:
         self._first, self._fallback = llm, llm.fallback
         self._project, self._log, self._stack = project, log, stack
-        self._ledger = Ledger(llm.settings.max_cost, log.record.spent_usd)
+        cost = log.record.cost
+        self._ledger = Ledger(llm.settings.max_cost, cost.settled or 0.0, cost.unsettled)
         self._opened: list[tuple[LlmConfig, LLM]] = []
         self.current = llm
         if llm.fallback and llm.choice != llm.fallback.choice and log.record.asked_model == str(llm.fallback.choice):

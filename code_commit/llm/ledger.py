@@ -3,17 +3,19 @@
 import math
 
 from code_commit.errors import OverBudgetError
+from code_commit.exchange import Cost
+from code_commit.runs.words import cost_in_words
 
 ROUNDING = 1e-9  # US dollars: the error that a sum of floating-point numbers may have
 
 
 class Ledger:
-    """The limit in US dollars (None: none), the money spent, and the money reserved for open requests."""
+    """The limit in US dollars (None: none), the money spent, and the money reserved for requests of unknown cost."""
 
-    def __init__(self, limit: float | None = None, spent: float = 0.0) -> None:
+    def __init__(self, limit: float | None = None, spent: float = 0.0, reserved: float = 0.0) -> None:
         self.limit = limit
         self.spent = spent
-        self.reserved = 0.0
+        self.reserved = reserved
 
     @property
     def left(self) -> float:
@@ -23,8 +25,10 @@ class Ledger:
     def reserve(self, usd: float, what: str) -> None:
         """Reserve money for a request, which `what` describes. Raises OverBudgetError if less is left."""
         if usd > self.left + ROUNDING:
-            spent = f"--max-cost {self.limit:g}: ${self.spent + self.reserved:.4f} is spent"
-            raise OverBudgetError(f"the next call could exceed {spent}, {what}", usd, self.left)
+            so_far = cost_in_words(Cost(self.spent, self.reserved))
+            raise OverBudgetError(
+                f"the next call could exceed --max-cost {self.limit:g}: {so_far} so far, {what}", usd, self.left
+            )
         self.reserved += usd
 
     def settle(self, reserved: float, cost: float) -> None:

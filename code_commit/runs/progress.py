@@ -297,7 +297,7 @@ def _closing_lines(record: RunRecord) -> list[str]:
     if record.message and record.status == "success":
         return [f"{record.message[0].upper()}{record.message[1:]}.", *review, *(log if review else [])]
     if record.status not in ("success", "build_failed"):
-        cost = words.cost_in_words(totals.cost_usd, totals.unsettled_usd)
+        cost = words.cost_in_words(totals.cost)
         return [*besides, f"Cost: {cost} (no reply says how much)."] if totals.unsettled_usd else besides
     build = "The build passes" if record.status == "success" else "The build still fails"
     after = f" after {words.count(totals.attempts, 'attempt')}" if record.command == "run" else ""

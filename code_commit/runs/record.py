@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from code_commit.changes import AppliedChange, RunWarning, Violation, in_words
 from code_commit.errors import EXIT_INTERNAL_ERROR
-from code_commit.exchange import Usage
+from code_commit.exchange import Cost, Usage
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -110,6 +110,10 @@ class Attempt:
     same_failure_as: int | None = None
 
     @property
+    def cost(self) -> Cost:
+        return Cost(self.cost_usd, sum(self.unsettled_usd))
+
+    @property
     def reasons(self) -> list[str]:
         return in_words(self.rejections, self.more_rejections)
 
@@ -133,6 +137,10 @@ class FileChoice:
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
     unsettled_usd: float = 0.0
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(self.cost_usd, self.unsettled_usd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +199,10 @@ class Totals:
     unsettled_usd: float = 0.0
     files_changed: int = 0
 
+    @property
+    def cost(self) -> Cost:
+        return Cost(self.cost_usd, self.unsettled_usd)
+
 
 @dataclass(slots=True)
 class RunRecord:
@@ -247,11 +259,9 @@ class RunRecord:
         return next((attempt.model for attempt in reversed(self.attempts) if attempt.model), self.model)
 
     @property
-    def spent_usd(self) -> float:
-        """The cost of all its calls, with the highest cost of those whose cost is unknown."""
-        totals = sum_up(self, 0.0)
-        costs = [attempt.cost_usd or 0.0 for attempt in self.attempts]
-        return sum(costs) + (self.choice.cost_usd or 0.0 if self.choice else 0.0) + totals.unsettled_usd
+    def cost(self) -> Cost:
+        """The cost of all its calls so far, also where the price of one is not known."""
+        return sum((attempt.cost for attempt in self.attempts), self.choice.cost if self.choice else Cost())
 
     @property
     def as_choice(self) -> FileChoice:
@@ -329,8 +339,6 @@ def sum_up(record: RunRecord, seconds: float) -> Totals:
     attempts, choice = record.attempts, record.choice or FileChoice("")
     usages = [*(attempt.usage for attempt in attempts if attempt.usage), choice.usage]
     answered = [attempt for attempt in attempts if attempt.finish_reason is not None] + [choice] * bool(choice.calls)
-    costs = [*(attempt.cost_usd for attempt in attempts), choice.cost_usd]
-    known = [cost for cost in costs if cost is not None]
     has_unknown = any(call.cost_usd is None and not call.unsettled_usd for call in answered)
     return Totals(
         seconds=seconds + choice.seconds,
@@ -338,8 +346,8 @@ def sum_up(record: RunRecord, seconds: float) -> Totals:
         build_seconds=sum(attempt.build.seconds for attempt in attempts if attempt.build),
         attempts=len(attempts),
         usage=sum(usages, Usage()),
-        cost_usd=sum(known) if known and not has_unknown else None,
-        unsettled_usd=sum(sum(attempt.unsettled_usd) for attempt in attempts) + choice.unsettled_usd,
+        cost_usd=None if has_unknown else record.cost.settled,
+        unsettled_usd=record.cost.unsettled,
         files_changed=0
         if record.rolled_back
         else len({change.path for attempt in attempts if attempt.verdict for change in attempt.changes}),

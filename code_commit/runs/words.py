@@ -9,7 +9,8 @@ from datetime import datetime
 from itertools import groupby
 
 from code_commit.changes import AppliedChange, FileKind
-from code_commit.runs.record import FIRST_SHELL_SIGNAL_CODE, Attempt, BuildResult, FileChoice, Retry, RunRecord
+from code_commit.exchange import Cost
+from code_commit.runs.record import FIRST_SHELL_SIGNAL_CODE, Attempt, BuildResult, FileChoice, Retry, RunRecord, Totals
 from code_commit.terminal import shown
 
 _MINUTE, _HOUR, _HALF_A_DAY = 60, 3600, 12 * 3600
@@ -207,23 +208,38 @@ def joined(*parts: str) -> str:
     return ", ".join(filter(None, parts))
 
 
-def cost_in_words(cost: float | None, unsettled: float, *, short: bool = False) -> str:
+def cost_in_words(cost: Cost, *, short: bool = False) -> str:
     """Return `$0.24 and at most $1.28 unsettled`, or one of the two; "" for no known cost and nothing unsettled."""
-    known = "" if cost is None else dollars(cost, short=short)
-    return " and ".join(
-        filter(None, [known, f"at most {dollars(unsettled, short=short)} unsettled" if unsettled else ""])
-    )
+    settled, unsettled = _amounts(cost, short=short)
+    return " and ".join(filter(None, [settled, unsettled and f"at most {unsettled} unsettled"]))
+
+
+def total_cost(totals: Totals, *, short: bool = False) -> str:
+    """Return the cost of a run in words; a run without tokens, whose answers were recorded, has none."""
+    has_tokens = totals.usage.input + totals.usage.output > 0
+    return cost_in_words(totals.cost if has_tokens else replace(totals.cost, settled=None), short=short)
+
+
+def cost_in_cell(cost: Cost, *, short: bool = False) -> str:
+    """Return the same for a table: `$0.24 + ≤$1.28`, or one of the two, or `-`."""
+    settled, unsettled = _amounts(cost, short=short)
+    return " + ".join(filter(None, [settled, unsettled and f"≤{unsettled}"])) or "-"
+
+
+def _amounts(cost: Cost, *, short: bool) -> tuple[str, str]:
+    """Return both parts of a cost; "" for one that is not there."""
+    has_settled = cost.settled if cost.unsettled else cost.settled is not None
+    settled = dollars(cost.settled, short=short) if has_settled else ""
+    return settled, dollars(cost.unsettled, short=short) if cost.unsettled else ""
 
 
 def spent(call: Attempt | FileChoice) -> str:
     """Return `52,113 tokens in (1,024 cached), 3,420 out, $0.1384`; "" if nothing was counted."""
-    usage = call.usage
-    unsettled = call.unsettled_usd if isinstance(call, FileChoice) else sum(call.unsettled_usd)
+    usage, cost = call.usage, call.cost
     if usage is None or not usage.input + usage.output:
-        return cost_in_words(call.cost_usd or None, unsettled)
+        return cost_in_words(replace(cost, settled=cost.settled or None))
     cached = f" ({usage.cached_input:,} cached)" if usage.cached_input else ""
-    cost = cost_in_words(call.cost_usd, unsettled)
-    return joined(f"{usage.input:,} tokens in{cached}", f"{usage.output:,} out", cost)
+    return joined(f"{usage.input:,} tokens in{cached}", f"{usage.output:,} out", cost_in_words(cost))
 
 
 def cut_off_in_words(attempt: Attempt, characters: int) -> str:
@@ -247,8 +263,9 @@ def done_in_all(record: RunRecord) -> str:
     parts = [f"{count(totals.files_changed, 'file')} changed in {duration(totals.seconds)}"]
     tokens = totals.usage.input + totals.usage.output
     parts += [f"{tokens:,} tokens" if tokens else ""]
-    parts += [cost_in_words(totals.cost_usd if tokens else None, totals.unsettled_usd)]
-    of_it = f" ({dollars(choice.cost_usd)} of it for the choice of files)" if choice and choice.cost_usd else ""
+    parts += [total_cost(totals)]
+    of_choice = cost_in_words(choice.cost) if choice and choice.cost != Cost(0.0) else ""
+    of_it = f" ({of_choice} of it for the choice of files)" if of_choice else ""
     return joined(*parts) + of_it
 
 

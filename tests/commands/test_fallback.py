@@ -117,7 +117,7 @@ def test_a_call_beyond_max_cost_is_no_reason_for_a_fallback(root, run_code_commi
     assert done.returncode == 3, done.stderr
     assert [request.path for request in second.requests] == ["/v1/messages/count_tokens"]
     assert "takes over" in done.stderr
-    assert "$1.0000 is spent" in done.stderr
+    assert "$1.0000 so far, the prompt" in done.stderr
 
 
 def test_both_out_of_reach_ends_with_3_and_both_reasons(root: Path, run_code_commit: Run):

@@ -152,6 +152,7 @@ def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: 
         record = done.structured_content
         assert {name: record[name] for name in runs[0] if name not in ("undone", "totals")}.items() <= runs[0].items()
         assert runs[0]["totals"].items() <= record["totals"].items()
+        assert {"cost_usd", "unsettled_usd"} <= runs[0]["totals"].keys()
 
 
 @pytest.mark.slow

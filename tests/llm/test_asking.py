@@ -1,6 +1,7 @@
 """`resume` and the fallback first ask for an accepted job, whose cost stays reserved."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def test_the_fallback_is_not_asked_without_money_for_both_and_resume_fetches_the
     with FakeServer([RIGHT], [refused_polls(403)]) as first, FakeServer([RIGHT]) as second:
         done = run_code_commit(root, *asked(first, *fallback(second), "--max-cost", "0.4"))
         assert (done.returncode, second.requests) == (3, []), done.stderr
-        assert "$0.3300 is spent" in done.stderr
+        assert "--max-cost 0.4: at most $0.3300 unsettled so far, the prompt" in done.stderr
         assert record(root)["error"]["may_be_paid"]
         first.faults.clear()
         done = run_code_commit(root, "resume")
@@ -117,8 +118,8 @@ def test_what_nobody_can_tell_the_cost_of_stands_apart_in_every_sum(root: Path, 
     assert (done.returncode, ended.returncode) == (1, 3)
     assert "Cost: at most $0.3300 unsettled (no reply says how much)." in ended.stderr
     listed = run_code_commit(root, "log").stdout
-    assert " ≤$0.33 " in listed
-    assert "- + ≤$0.33" in listed
+    assert " $0.0013 + ≤$0.33 " in listed
+    assert re.search(r" llm.*  ≤\$0\.33 ", listed, re.IGNORECASE), listed
     assert "total     0 files changed in" in run_code_commit(root, "log", "latest").stdout
     assert ", at most $0.3300 unsettled\n" in run_code_commit(root, "log", "latest").stdout
     rows = {" ".join(row.split()) for row in run_code_commit(root, "log", "--stats").stdout.splitlines()}

@@ -67,7 +67,10 @@ def test_what_is_reserved_is_left_for_nobody_else():
     with pytest.raises(OverBudgetError) as caught:
         ledger.reserve(0.1, "another call")
     assert (caught.value.needed_usd, caught.value.left_usd) == (0.1, 0.0)
-    assert str(caught.value) == "the next call could exceed --max-cost 3.1: $3.1000 is spent, another call"
+    assert (
+        str(caught.value)
+        == "the next call could exceed --max-cost 3.1: $0.5000 and at most $2.6000 unsettled so far, another call"
+    )
     ledger.settle(2.6, 0.4)
     ledger.reserve(2.2, "another call")
 

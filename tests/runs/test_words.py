@@ -7,8 +7,17 @@ import pytest
 from command import Run, git, recorded, the_log
 
 from code_commit.changes import AppliedChange, Violation
-from code_commit.runs.record import Attempt
-from code_commit.runs.words import check_lines, rejection_of, status_in_words, summary_of
+from code_commit.exchange import Cost, Usage
+from code_commit.runs.record import Attempt, FileChoice, RunRecord, sum_up
+from code_commit.runs.words import (
+    check_lines,
+    cost_in_cell,
+    cost_in_words,
+    done_in_all,
+    rejection_of,
+    status_in_words,
+    summary_of,
+)
 
 BEFORE = {
     "tests/test_a.py": "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_a(self):\n        assert f() == 1\n",
@@ -126,3 +135,34 @@ def test_an_answer_that_could_not_be_written_is_neither_unusable_nor_a_build_err
     assert summary_of(Attempt(1, "initial", finish_reason="stop")) == "answered, nothing written"
     assert summary_of(Attempt(1, "initial")) == "no usable answer"
     assert (status_in_words("build_error"), status_in_words("llm_error")) == ("machine error", "LLM error")
+
+
+COSTS = [
+    (Cost(0.21, 0.6621), "$0.21 and at most $0.66 unsettled", "$0.21 + ≤$0.66"),
+    (Cost(0.21), "$0.21", "$0.21"),
+    (Cost(None, 0.6621), "at most $0.66 unsettled", "≤$0.66"),
+    (Cost(0.0, 0.6621), "at most $0.66 unsettled", "≤$0.66"),
+    (Cost(0.0), "$0.00", "$0.00"),
+    (Cost(), "", "-"),
+]
+
+
+@pytest.mark.parametrize(("cost", "sentence", "cell"), COSTS)
+def test_what_may_have_been_paid_is_never_added_to_what_was(cost, sentence, cell):
+    assert (cost_in_words(cost, short=True), cost_in_cell(cost, short=True)) == (sentence, cell)
+
+
+def test_the_parts_of_a_cost_are_added_apart():
+    assert Cost(0.25, 1.0) + Cost(None, 0.5) + Cost() == Cost(0.25, 1.5)
+    assert Cost(None, 0.5) + Cost(0.25) == Cost(0.25, 0.5)
+    usage = Usage(input=10, output=1)
+    attempts = [Attempt(1, "initial", cost_usd=0.25, unsettled_usd=[0.5, 0.5], usage=usage, finish_reason="stop")]
+    record = RunRecord("1", "r", "run", "", "/", "", 1, attempts=attempts)
+    record.choice = FileChoice("c", calls=1, usage=usage, cost_usd=0.125, unsettled_usd=2.0)
+    record.totals = sum_up(record, 1.0)
+    assert record.cost == record.totals.cost == Cost(0.375, 3.0)
+    assert record.cost.highest == 3.375
+    assert done_in_all(record).endswith(
+        "22 tokens, $0.3750 and at most $3.0000 unsettled"
+        " ($0.1250 and at most $2.0000 unsettled of it for the choice of files)"
+    )

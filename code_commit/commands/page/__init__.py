@@ -88,7 +88,8 @@ def _template(package: str) -> tuple["Template", Markup, Markup]:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=one_line
     )
     environment.filters |= {"count": "{:,}".format, "counted": words.count, "shortened": _shortened}
-    for said in (words.duration, words.dollars, words.choice_in_words, words.done_by_build, words.rewritten_by_build):
+    in_words = words.duration, words.dollars, words.cost_in_cell, words.choice_in_words
+    for said in (*in_words, words.done_by_build, words.rewritten_by_build):
         environment.filters[said.__name__] = said
     style = "".join(_text(each, "page.css") for each in dict.fromkeys((__name__, package)))
     script = _text(package, "page.js")

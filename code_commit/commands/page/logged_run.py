@@ -12,7 +12,7 @@ from code_commit.files import read_ends
 from code_commit.redaction import Redactor
 from code_commit.runs.log import QUERY_OF_RUN
 from code_commit.runs.record import RunRecord
-from code_commit.runs.words import check_lines, cost_in_words, count, duration, status_in_words, ways_on
+from code_commit.runs.words import check_lines, count, duration, status_in_words, total_cost, ways_on
 
 MOST_TEXT = 64_000_000  # bytes of a file of the log that are read as one text
 
@@ -103,8 +103,7 @@ class LoggedRun:
     def numbers(self, changed: str) -> str:
         """Return `2 attempts · 16 files +70 -7 · 6.2 s · $0.01`; `changed` is the part about the files."""
         totals = self.record.totals
-        cost = totals.cost_usd if totals.usage.input + totals.usage.output else None
-        price = cost_in_words(cost, totals.unsettled_usd, short=True)
+        price = total_cost(totals, short=True)
         attempts = count(totals.attempts, "attempt") if self.record.asks else ""
         return " · ".join(filter(None, [attempts, changed, duration(totals.seconds), price]))
 
