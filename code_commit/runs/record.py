@@ -5,7 +5,7 @@ changes its meaning or goes away; the records of older versions still read.
 """
 
 import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -348,7 +348,13 @@ def sum_up(record: RunRecord, seconds: float) -> Totals:
         usage=sum(usages, Usage()),
         cost_usd=None if has_unknown else record.cost.settled,
         unsettled_usd=record.cost.unsettled,
-        files_changed=0
-        if record.rolled_back
-        else len({change.path for attempt in attempts if attempt.verdict for change in attempt.changes}),
+        files_changed=0 if record.rolled_back else _count_changed(attempts),
     )
+
+
+def _count_changed(attempts: Iterable[Attempt]) -> int:
+    """Return how many files the answers changed; one that came and went again is as it was."""
+    actions: dict[str, list[str]] = {}
+    for change in (change for attempt in attempts if attempt.verdict for change in attempt.changes):
+        actions.setdefault(change.path, []).append(change.action)
+    return sum((done[0], done[-1]) != ("create", "delete") for done in actions.values())

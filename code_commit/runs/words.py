@@ -35,6 +35,7 @@ _FACTS = {
     "ambiguous": "the lines to replace are in the file more than once",
     "not-allowed": "--allow does not name it",
 }  # reasons of a rejection for people, by rule, in place of the message to the LLM
+_OF_THE_ANSWER = ("incomplete", "cut-off")  # rules whose reason is the API's, or that of who stopped the answer
 _FILE_KINDS: dict[FileKind, str] = {"test": "a test", "ci": "a CI file", "build": "a build file"}
 
 
@@ -134,6 +135,8 @@ def rejection_of(attempt: Attempt) -> str:
     """Return `build.sh is protected, and 2 more reasons`: the first reason without its advice to the LLM."""
     first, others = attempt.rejections[0], len(attempt.rejections) - 1 + attempt.more_rejections
     fact = _FACTS.get(first.rule) or re.split(": |; ", first.message)[0]
+    if attempt.incomplete and first.rule in _OF_THE_ANSWER:
+        fact = f"the response is {attempt.incomplete}"
     return joined(str(replace(first, line=0, message=fact)), f"and {count(others, 'more reason')}" if others else "")
 
 

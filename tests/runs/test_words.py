@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from command import Run, git, recorded, the_log
+from fake_server import FakeServer
 
 from code_commit.changes import AppliedChange, Violation
 from code_commit.exchange import Cost, Usage
@@ -118,6 +119,10 @@ REJECTIONS = {
         [Violation("a.py", 2, "no-match", "of the last lines (^^^to): the lines to find are not in the file; nearest")],
         "a.py: the lines to replace are not in the file",
     ),
+    "a part of the answer's own words": (
+        [Violation("", 0, "incomplete", "the response is refused: I cannot; ask another")],
+        "the response is refused: I cannot; ask another",
+    ),
     "the others by their number": (
         [Violation("a.py", 1, "not-allowed", "only these may be changed: b.py; make the change there")] * 3,
         "a.py: --allow does not name it, and 5 more reasons",
@@ -128,7 +133,10 @@ REJECTIONS = {
 @pytest.mark.parametrize(("reasons", "told"), REJECTIONS.values(), ids=REJECTIONS)
 def test_a_rejection_for_people_is_one_short_sentence(reasons, told):
     more = 3 if len(reasons) > 1 else 0
-    assert rejection_of(Attempt(1, "initial", rejections=reasons, more_rejections=more)) == told
+    attempt = Attempt(
+        1, "initial", rejections=reasons, more_rejections=more, incomplete="refused: I cannot; ask another"
+    )
+    assert rejection_of(attempt) == told
 
 
 def test_an_answer_that_could_not_be_written_is_neither_unusable_nor_a_build_error():
@@ -166,3 +174,40 @@ def test_the_parts_of_a_cost_are_added_apart():
         "22 tokens, $0.3750 and at most $3.0000 unsettled"
         " ($0.1250 and at most $2.0000 unsettled of it for the choice of files)"
     )
+
+
+CHAT_KEY = {"CODE_COMMIT_CHAT_API_KEY": "sk-test-4f9a8b7c6d5e"}
+
+
+def test_an_answer_that_was_stopped_says_why_wherever_it_is_shown(project_folder: Path, run_code_commit: Run):
+    text = "".join(f"line {number} of the file\n" for number in range(200))
+    (project_folder / "agent-config/codeRollup.txt").write_text(f"--- long.txt ---\n{text}")
+    with FakeServer(answers=[text]) as server:
+        options = ["--model", "chat:m", "--base-url", server.base_url("chat"), "--on-rejected", "stop"]
+        done = run_code_commit(project_folder, *options, env=CHAT_KEY)
+    why = "the response is stopped: outside of its blocks it repeats 2,000 characters of the prompt"
+    assert done.returncode == 4
+    assert f"attempt 1 of 4: response rejected, nothing written: {why}\n" in done.stderr
+    record = json.loads((the_log(project_folder) / "run.json").read_text())
+    assert record["attempts"][0]["incomplete"] in why
+    shown = [run_code_commit(project_folder, "log", *words).stdout for words in (["latest"], ["--markdown"])]
+    assert all(why in text for text in shown)
+
+
+def test_the_files_of_a_run_are_counted_alike_wherever_they_are(project_folder: Path, run_code_commit: Run):
+    """Two new ones, one edited, one removed; a fifth came in the first attempt and went in the second."""
+    (project_folder / "gone.txt").write_text("x\n")
+    git(project_folder, "add", "-A")
+    git(project_folder, "commit", "-qm", "more")
+    first = "^^^new.txt\na\n^^^end\n^^^draft.txt\nx\n^^^end\n^^^ok.txt\nno\n^^^end\n"
+    second = "^^^src/new.txt\nb\n^^^end\n^^^ok.txt\nok\n^^^end\n^^^gone.txt\n^^^delete\n^^^draft.txt\n^^^delete\n"
+    done = run_code_commit(project_folder, *recorded(project_folder, first, second), "--sandbox", "off")
+    assert done.returncode == 0, done.stderr
+    assert "attempt 1 of 4: 3 files changed, +3 -1: draft.txt, new.txt, ok.txt\n" in done.stderr
+    assert "attempt 2 of 4: 4 files changed, +2 -3: draft.txt, gone.txt, ok.txt and 1 more\n" in done.stderr
+    assert "The build passes after 2 attempts: 4 files changed in " in done.stderr
+    assert len(git(project_folder, "status", "--short", "-uall").splitlines()) == 4
+    row = run_code_commit(project_folder, "log").stdout.splitlines()[1]
+    assert row.split()[1:4] == ["success", "2", "4"]
+    assert "2 attempts · 4 files +3 \N{MINUS SIGN}2 · " in run_code_commit(project_folder, "log", "--markdown").stdout
+    assert json.loads((the_log(project_folder) / "run.json").read_text())["totals"]["files_changed"] == 4
