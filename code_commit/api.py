@@ -70,6 +70,8 @@ def rollup(
     project = find_project(Path(directory))
     lists = {"pathspecs": pathspecs, "exclude": exclude, "include": include}
     validate_settings(lists | settings, SETTINGS | dict.fromkeys(lists, SETTINGS["rollup_exclude"]))
+    if settings.get("dry_run"):
+        raise NotSetUpError("dry_run= does not keep rollup from writing codeRollup.txt: leave it out")
     files = CodebaseRequest(pathspecs, exclude, include, select=select)
     with hardened_meanwhile(), _naming_arguments():
         return make_rollup(project, {"quiet": True, **settings}, files, Progress(Redactor(find_secrets(project))))

@@ -245,6 +245,13 @@ def test_a_run_refuses_what_the_command_line_refuses_all_at_once(project_folder:
     assert not (project_folder / "agent-config/logs").exists()
 
 
+def test_a_rollup_has_no_dry_run(project_folder: Path):
+    before = (project_folder / "agent-config" / "codeRollup.txt").read_text()
+    with pytest.raises(NotSetUpError, match="dry_run= does not keep rollup from writing"):
+        rollup(project_folder, dry_run=True)
+    assert (project_folder / "agent-config" / "codeRollup.txt").read_text() == before
+
+
 def test_a_rollup_refuses_what_the_command_line_refuses_all_at_once(project_folder: Path):
     with pytest.raises(NotSetUpError) as caught:
         rollup(project_folder, "ok.txt", exclude="*.md", include=[1], max_cost="2", fitt=1)  # type: ignore[arg-type]

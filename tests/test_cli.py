@@ -1,10 +1,14 @@
 """Words of the command line: what is misspelt, and the folder that -C names."""
 
+import argparse
 import json
 from pathlib import Path
 
 import pytest
-from command import Run
+from command import Run, recorded, tree
+
+from code_commit.commands import COMMANDS, make_parser
+from code_commit.errors import NotSetUpError
 
 MISSPELT = {
     "a command": (["chek"], "there is no command 'chek'; did you mean 'check'?"),
@@ -48,6 +52,90 @@ def test_what_is_misspelt_gets_the_nearest_known_word(
 ):
     done = run_code_commit(project_folder, *arguments)
     assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+
+
+ALL_PARSERS = make_parser(["", *COMMANDS])  # with the main job's options, and the arguments of every command
+OF_COMMANDS = next(action.choices for action in ALL_PARSERS._actions if isinstance(action.choices, dict))
+
+
+def of_the_main_job() -> list[argparse.Action]:
+    """Return the options that leave something to the command: not -C, --help and --version."""
+    alone = {"-C", "-h", "--version"}
+    return [action for action in ALL_PARSERS._actions if action.option_strings and not alone & {*action.option_strings}]
+
+
+def spellings(action: argparse.Action) -> list[list[str]]:
+    """Return the ways to give an option: a value may be the name of a command, or stand in the same word."""
+    name = action.option_strings[0]
+    if action.nargs == 0:
+        return [[name]]
+    value = next(iter(action.choices or ()), "1" if action.type else "undo")
+    return [[name, value], [f"{name}={value}" if name.startswith("--") else f"{name}{value}"]]
+
+
+def refusal(words: list[str]) -> str:
+    with pytest.raises(NotSetUpError) as refused:
+        make_parser(words).parse_args(words)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_option_of_the_main_job_before_a_command_is_refused(command: str):
+    for action in of_the_main_job():
+        for option in spellings(action):
+            for words in ([*option, command], ["-C", ".", *option, command, "last"]):
+                message, name = refusal(words), action.option_strings[0]
+                if name in OF_COMMANDS[command]._option_string_actions:
+                    said = f"put {name} after {command}: code-commit {command} "
+                else:
+                    said = f"{name} is an option of `run`, not of `{command}`"
+                assert said in message or "the task after -m has several words" in message, words
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_option_that_a_command_lacks_is_refused_after_it_too(command: str):
+    for action in of_the_main_job():
+        if not {*action.option_strings} & OF_COMMANDS[command]._option_string_actions.keys():
+            for option in spellings(action):
+                needed = {"apply": ["x"], "completion": ["bash"]}.get(command, [])
+                assert "unrecognized arguments: " in refusal([command, *needed, *option])
+
+
+BEFORE = {
+    "what the command lacks": (["--dry-run", "undo"], "--dry-run is an option of `run`, not of `undo`"),
+    "two of them": (["--model", "x", "--dry-run", "resume"], "--model and --dry-run are options of `run`, not of"),
+    "what the command has": (["--json", "undo", "-1"], "put --json after undo: code-commit undo --json -1\n"),
+    "with a value": (["--model", "x y", "rollup"], "put --model after rollup: code-commit rollup --model 'x y'\n"),
+    "the main job's own": (["-m", "a b", "run"], "put -m after run: code-commit run -m 'a b'\n"),
+    "a value that is the name of a command": (
+        ["--allow", "undo", "log"],
+        "--allow is an option of `run`, not of `log`",
+    ),
+    "what only the command has": (["--force", "undo"], "unrecognized arguments: --force; put it after undo\n"),
+    "the beginning of a name": (["--dry", "undo"], "unrecognized arguments: --dry; did you mean '--dry-run'?"),
+    "the end of options": (["--", "undo"], "-- stands before the command; leave it out\n"),
+    "both": (["--dry-run", "--", "undo"], "-- stands before the command; leave it out\n"),
+    "of a fleet": (["--allow", "x", "fleet", "--schema"], "--allow is an option of `run`, not of `fleet`"),
+}
+
+
+@pytest.mark.parametrize(("words", "told"), BEFORE.values(), ids=BEFORE)
+def test_nothing_is_done_where_an_option_stands_before_the_command(
+    words: list[str], told: str, project_folder: Path, run_code_commit: Run
+):
+    answer = recorded(project_folder, "^^^ok.txt\nok\n^^^end\n")
+    assert run_code_commit(project_folder, *answer, "--sandbox", "off").returncode == 0
+    before, runs = tree(project_folder), list(project_folder.glob("agent-config/logs/*"))
+    done = run_code_commit(project_folder, *words)
+    assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+    assert (tree(project_folder), list(project_folder.glob("agent-config/logs/*"))) == (before, runs)
+
+
+def test_the_value_of_an_option_is_no_command(project_folder: Path, run_code_commit: Run):
+    done = run_code_commit(
+        project_folder, *recorded(project_folder, "^^^ok.txt\nok\n^^^end\n"), "-m", "undo", "--dry-run"
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("command", [[], ["init"], ["rollup"], ["check"], ["log"], ["undo"], ["diff"], ["-m", "x"]])

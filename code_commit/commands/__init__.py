@@ -9,6 +9,7 @@ import argparse
 import importlib
 import os
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from itertools import takewhile
@@ -78,7 +79,9 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     )
     listed = argparse.ArgumentParser(add_help=False)  # for each command that is not meant: a parser takes 0.2 ms
     parser_class: Any = lambda meant, **options: _Parser(**options) if meant else listed  # noqa: E731 - a class to argparse
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog="code-commit", parser_class=parser_class)
+    commands = parser.add_subparsers(
+        title="commands", metavar="COMMAND", prog="code-commit", parser_class=parser_class, action=_Commands
+    )
     if not arguments or arguments[0] not in COMMANDS:
         add_main_job(parser)
     for name, help_text in COMMANDS.items():
@@ -136,6 +139,14 @@ class _Paragraph(argparse.Action):
         setattr(found, self.dest, text if earlier is None else f"{earlier}\n\n{text}")
 
 
+class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg] # noqa: SLF001 - the action of add_subparsers
+    """Goes on with the parser of the command."""
+
+    def __call__(self, parser: Any, found: argparse.Namespace, words: Any, option: Any = None) -> None:
+        parser.require_no_option(found, words, self.choices[words[0]])
+        super().__call__(parser, found, words, option)
+
+
 class _Parser(argparse.ArgumentParser):
     """An argument parser that names the nearest known word for an unknown one."""
 
@@ -158,7 +169,29 @@ class _Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(others)}", hint)
         return found, others
 
+    def has_option(self, name: str) -> bool:
+        return name in self._option_string_actions
+
+    def require_no_option(self, found: argparse.Namespace, words: Sequence[str], command: "_Parser") -> None:
+        """Raise NotSetUpError for an option of the main job before the command, the first of the words left.
+
+        Options that leave nothing in `found` may stand there: -C, and what ends at once.
+        """
+        before, given = self._words[: -len(words)], [action for action in self._actions if action.dest in found]
+        names = [action.option_strings[0] for action in given]
+        if foreign := [name for name in names if not command.has_option(name)]:
+            are = "are options" if len(foreign) > 1 else "is an option"
+            self.error(f"{' and '.join(foreign)} {are} of `run`, not of `{words[0]}`")
+        if names:
+            moved = shlex.join(["code-commit", words[0], *before, *words[1:]])
+            self.error(f"put {' and '.join(names)} after {words[0]}", f": {moved}")
+        if "--" in before:
+            self.error("-- stands before the command", "; leave it out")
+
     def _hint_at_option(self, name: str) -> str:
+        commands: Any = {action.dest: action.choices for action in self._actions}.get(argparse.SUPPRESS) or {}
+        if command := next((word for word in self._words if word in commands and commands[word].has_option(name)), ""):
+            return f"; put it after {command}"
         if name == "--last" and any(action.dest == "run" for action in self._actions):
             return f"; for the latest run, use {self.prog} latest"
         return did_you_mean("-m" if name == "--message" else name, self._option_string_actions)
@@ -171,6 +204,8 @@ class _Parser(argparse.ArgumentParser):
         if not is_command:
             problem = argparse.ArgumentError(action, f"must be one of {', '.join(action.choices)}")
             self.error(str(problem), did_you_mean(value, action.choices, cutoff=0.7))
+        if value == "--":  # before Python 3.13 argparse keeps it
+            self.error("-- stands before the command", "; leave it out")
         if task:
             self.error("the task after -m has several words", f"; put it in quotes: {self._quoted(task, 1)}")
         if value in ("help", "version"):
