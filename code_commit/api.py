@@ -26,6 +26,7 @@ from code_commit.errors import CodeCommitError, NoKeyError, NotSetUpError
 from code_commit.llm.keys import find_secrets, load_keys, require_key
 from code_commit.llm.models import bound_base_url, choose_model
 from code_commit.paths.names import find_protected
+from code_commit.paths.patterns import explain_patterns
 from code_commit.project import AGENT_CONFIG, Project, find_project
 from code_commit.redaction import Redactor
 from code_commit.runs.diff import FileEdit
@@ -132,6 +133,8 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         values = validate_settings(settings)
     except NotSetUpError as error:
         problems.append(str(error))
+    for name in ("allow", "protect"):
+        problems += explain_patterns(name, values.get(name, ())).values()
     for model in map(settings.get, ("model", "select_model", "fallback_model")):
         try:
             if model and isinstance(model, str):

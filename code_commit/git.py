@@ -3,7 +3,8 @@
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -289,14 +290,51 @@ def repository_options(root: Path, repository: Repository | None) -> Iterator[Se
         yield [f"--git-dir={folder}", f"--work-tree={root}"]
 
 
+Matcher = Callable[[str], object]
+"""Tells whether a path, or a folder of it, matches a pattern."""
+
+
 def match_patterns(patterns: Sequence[str], paths: Iterable[str], *, any_case: bool = False) -> set[str]:
     """Return the paths that patterns of .gitignore syntax match, or a folder of theirs does. Raises NotSetUpError."""
     if not patterns:
         return set()
     from pathspec import GitIgnoreSpec
 
+    spelled = [plain_pattern(pattern.lower() if any_case else pattern) for pattern in patterns]
     try:
-        rules = GitIgnoreSpec.from_lines([pattern.lower() for pattern in patterns] if any_case else patterns)
+        rules = GitIgnoreSpec.from_lines(spelled)
     except (ValueError, re.error) as error:
         raise NotSetUpError(f"a pattern of .gitignore syntax cannot be read: {error}") from error
-    return {path for path in paths if rules.match_file(path.lower() if any_case else path)}
+    return {path for path in paths if rules.match_file(_composed(path.lower() if any_case else path))}
+
+
+def compile_pattern(pattern: str) -> Matcher | None:
+    """Return what tells the paths that one pattern names, taken back or not; None if that is no path at all.
+
+    Raises NotSetUpError.
+    """
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+    try:
+        rule = GitIgnoreSpecPattern(plain_pattern(pattern))
+    except (ValueError, re.error) as error:
+        raise NotSetUpError(f"a pattern of .gitignore syntax cannot be read: {error}") from error
+    search = rule.regex.match if rule.regex else None
+    return search and (lambda path: search(_composed(path)))
+
+
+def plain_pattern(pattern: str) -> str:
+    """Return a pattern as paths are spelled: composed characters, single slashes, no parts of a dot."""
+    pattern = _composed(pattern)
+    sign, body = ("!", pattern[1:]) if pattern.startswith("!") else ("", pattern)
+    parts = body.split("/")
+    if "." not in parts and "" not in parts[1:-1]:
+        return pattern
+    start = "/" if parts[0] in ("", ".") else ""
+    end = "/" if parts[-1] in ("", ".") else ""
+    plain = start + "/".join(part for part in parts if part not in ("", ".")) + end
+    return sign + ("/" if plain == "//" else plain)
+
+
+def _composed(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFC", text)

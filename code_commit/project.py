@@ -8,7 +8,16 @@ from pathlib import Path
 
 from code_commit.errors import NotSetUpError
 from code_commit.files import explain_unread, read_regular_file
-from code_commit.git import Configuration, Index, Repository, ask_git, find_repository, require_git
+from code_commit.git import (
+    Configuration,
+    Index,
+    Repository,
+    UnansweredError,
+    ask_git,
+    find_repository,
+    repository_options,
+    require_git,
+)
 from code_commit.terminal import shown
 
 AGENT_CONFIG = "agent-config"
@@ -35,6 +44,14 @@ class Project:
     def index(self) -> Index:
         """Return the files that git tracks now, none without a repository. Raises UnansweredError."""
         return self.git.index() if self.git else Index()
+
+    def untracked(self) -> list[str]:
+        """Return the files that git would track, all files without a repository. Raises UnansweredError."""
+        with repository_options(self.root, self.git) as options:
+            answer = ask_git([*options, "ls-files", "-z", "--others", "--exclude-standard"], self.root)
+        if answer.returncode != 0:
+            raise UnansweredError("git ls-files", answer)
+        return os.fsdecode(answer.stdout).split("\0")[:-1]
 
     def configuration(self) -> Configuration:
         """Return git's configuration, an empty one without a repository. Raises UnansweredError."""

@@ -17,6 +17,7 @@ from code_commit.check.tree import (
     check_ignore_line,
     check_lock,
     check_nothing_is_tracked,
+    check_patterns,
     check_terminal,
     read_task,
 )
@@ -88,6 +89,8 @@ def inspect_run(project: Project, options: Mapping[str, Any], inputs: RunInputs 
 def _plan_with(report: Report, project: Project, inputs: RunInputs, settings: Settings, query: str | None) -> None:
     """Make the checks that depend on the settings, and set the report's plan where its parts are there."""
     needs, request = inputs.needs, request_of(inputs, settings, query or "")
+    if not inputs.resumed:  # its answers were judged by them
+        check_patterns(report, settings, project)
     keys: Keys | None = Keys()
     if "tree" in needs or needs_room(request):
         keys = report.ask("keys", lambda: load_keys(project, inputs.environment), _name_keys)

@@ -2,7 +2,8 @@
 
 import errno
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from code_commit.apply.lock import is_locked
 from code_commit.apply.recover import HALF_CHANGED, is_half_changed
@@ -11,6 +12,7 @@ from code_commit.check.plan import Report
 from code_commit.errors import BuildError, NotSetUpError
 from code_commit.files import explain_unread, read_regular_file
 from code_commit.git import UnansweredError
+from code_commit.paths.patterns import explain_patterns, find_unmatched
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_text
 from code_commit.runs.review import TreeState, look_at_tree
 from code_commit.settings import Settings
@@ -19,6 +21,7 @@ from code_commit.verify import ignored_paths
 
 _UNWRITTEN = b"build.sh: put your build and test commands here"
 """The text in build.sh.example, which fails until the user edits it."""
+_OF_UNMATCHED = {"allow": "it allows new files alone", "protect": "it protects nothing that is there"}
 
 
 def read_task(project: Project, given: str | None) -> str:
@@ -94,6 +97,22 @@ def check_terminal(report: Report, settings: Settings) -> None:
         os.close(os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY))
     except OSError:
         report.refuse("terminal", "--approve needs a terminal: start the run in one, or use --dry-run")
+
+
+def check_patterns(report: Report, settings: Settings, project: Project) -> None:
+    """Report the patterns of `allow` and `protect` that can match nothing, and warn of those that match no file."""
+    for name in ("allow", "protect"):
+        patterns: Sequence[str] = getattr(settings, name)
+        option = settings.origin(name)[0] or f"--{name}"
+        if problems := explain_patterns(option, patterns, project.root):
+            report.refuse(name, "\n".join(problems.values()))
+        possible = [pattern for pattern in patterns if pattern not in problems]
+        with suppress(UnansweredError):  # the check of git tells it
+            known, any_case = project.index().files, name == "protect"
+            for pattern, near in find_unmatched(possible, known, project.untracked, any_case=any_case):
+                effect = "it changes nothing" if pattern.startswith("!") else _OF_UNMATCHED[name]
+                hint = f"; did you mean {shown(near)!r}?" if near else ""
+                report.warn(f"{option} {shown(pattern)} matches no file that git knows: {effect}{hint}")
 
 
 def check_clean(report: Report, settings: Settings, project: Project, *, is_resumed: bool) -> TreeState | None:

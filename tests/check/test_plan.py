@@ -141,6 +141,12 @@ CASES: dict[str, Case] = {
     "plain http elsewhere": (NOTHING, ["--base-url", "http://192.0.2.1/v1"], ["http"]),
     "a key in the URL": (NOTHING, ["--base-url", "https://user:secret@example.org/v1"], ["--base-url must be an address"]),
     "tree not clean": (lambda root: (root / "ok.txt").write_text("edited\n"), ["--require-clean"], ["not clean"]),
+    "a pattern that leaves the project": (NOTHING, ["--protect", "../x"], ["--protect ../x can match nothing: it holds '..'"]),
+    "an absolute pattern in config.toml": (
+        lambda root: (config(root) / "config.toml").write_text(f"allow = ['{root}/ok.txt']\n"),
+        [],
+        ["code-commit: config.toml's allow /", "/ok.txt can match nothing: it is an absolute path: write /ok.txt\n"],
+    ),
     "guard without bubblewrap": (NOTHING, ["--sandbox", "guard"], ["bubblewrap"]),
 }  # fmt: skip
 
