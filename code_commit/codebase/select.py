@@ -14,6 +14,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.files import NotAFileError, Tree, folders_of, read_all
 from code_commit.git import ask_git, match_patterns, repository_options
 from code_commit.llm.keys import KEY_VARIABLES
+from code_commit.paths.patterns import find_unmatched
 from code_commit.paths.secrets import ENCRYPTING_FILTERS, find_secret, is_secret_name
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.redaction import Redactor
@@ -116,11 +117,8 @@ def select_files(project: Project, rollup_exclude: Sequence[str], request: Codeb
             )
         missing = (name for name in request.pathspecs if not (re.search(r"[*?[:]", name) or project.has(name)))
         selection.warnings += [f"there is no {shown(name)} here: nothing of it is in the codebase" for name in missing]
-        if request.include:
-            selection.included, _ = list_files(project.root, request.include, options)
-            if not selection.included:
-                raise NotSetUpError(f"--include {shown(request.include[0])} matches no file, or only ignored ones")
-            paths |= selection.included
+        paths |= (included := _list_included(project.root, request.include, options))
+        selection.included = included
         if BUILD_SCRIPT not in paths and project.build_script.is_file():
             paths[BUILD_SCRIPT] = list_files(project.root, [BUILD_SCRIPT], options)[0].get(BUILD_SCRIPT, False)
         selection.named = {BUILD_SCRIPT, *map(os.path.normpath, request.pathspecs)}
@@ -128,12 +126,25 @@ def select_files(project: Project, rollup_exclude: Sequence[str], request: Codeb
         dropped = find_marked(project.root, names, selection, options)
     if exclude := [*rollup_exclude, *request.exclude]:
         dropped = dict.fromkeys(match_patterns(exclude, names), EXCLUDED) | dropped
+        unmatched = [] if request.pathspecs else find_unmatched(exclude, paths)
+        told = (
+            f"{shown(pattern)} excludes no file; did you mean {shown(near)!r}?" for pattern, near in unmatched if near
+        )
+        selection.warnings += told  # not of a pattern for any project, as *.svg
     for name in sorted(dropped):
         selection.leave_out(dropped[name], name)
     selection.names = in_order(name for name in names if name not in dropped)
     if project.git is not None:
         selection.untracked = [name for name in selection.names if not paths[name]]
     return selection
+
+
+def _list_included(root: Path, pathspecs: Sequence[str], options: Sequence[str]) -> dict[str, bool]:
+    """Return the files that the pathspecs name as `list_files` does. Raises NotSetUpError where one names none."""
+    for pathspec in pathspecs:
+        if not (pathspec.startswith(":") or list_files(root, [pathspec], options)[0]):
+            raise NotSetUpError(f"--include {shown(pathspec)} matches no file, or only ignored ones")
+    return list_files(root, pathspecs, options)[0] if pathspecs else {}
 
 
 class _UnfitFileError(Exception):

@@ -13,6 +13,7 @@ from code_commit.apply.restore import UndoScope, check_restorable, find_changed,
 from code_commit.commands.output import recording
 from code_commit.errors import EXIT_SUCCESS, LogError, NotSetUpError
 from code_commit.git import match_patterns
+from code_commit.paths.patterns import find_unmatched
 from code_commit.project import Project
 from code_commit.runs.diff import FileEdit
 from code_commit.runs.list import add_run_argument, changed_files, find_run_folders, is_earlier, is_standing, read_run
@@ -118,11 +119,12 @@ def _transactions_before(attempt: int, target: Path) -> int:
 
 
 def _matching(patterns: Sequence[str], target: Path, since: int) -> set[str]:
-    """Return the files of the run that the patterns match. Raises NotSetUpError where they match none."""
+    """Return the files of the run that the patterns match. Raises NotSetUpError where one matches none."""
     changed = find_changed(target / "snapshot", since)
-    if only := match_patterns(patterns, changed):
-        return only
-    raise NotSetUpError(f"--path matches none of the files that {shown(target.name)} changed: {listed(changed)}")
+    for pattern, _ in find_unmatched(patterns, changed):
+        told = f"--path {shown(pattern)} matches none of the files that {shown(target.name)} changed"
+        raise NotSetUpError(f"{told}: {listed(changed)}")
+    return match_patterns(patterns, changed)
 
 
 def _find_latest(project: Project) -> Path:

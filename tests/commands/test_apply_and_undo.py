@@ -311,7 +311,8 @@ def test_undo_of_some_files_leaves_the_others_and_the_rest_can_be_undone_later(r
     response = f"{RESPONSE}^^^new/deep/other.txt\nother\n^^^end\n^^^gone/x.txt\nx\n^^^end\n"
     assert run_code_commit(root, "apply", "-", stdin=response).returncode == 0
     after = tree(root)
-    done = run_code_commit(root, "undo", "--path", "none/")
+    done = run_code_commit(root, "undo", "--path", "old.txt", "--path", "none/")
+    assert "--path none/ matches none of the files that " in done.stderr
     assert (done.returncode, "gone/x.txt, new/deep/file.sh, new/deep/other.txt, ok.txt" in done.stderr) == (2, True)
     done = run_code_commit(root, "undo", "--path", "old.txt", "--path", "*.sh", "--path", "gone/")
     assert (done.returncode, "Put back the files that --path names of" in done.stderr) == (0, True), done.stderr

@@ -253,13 +253,20 @@ def test_a_likely_secret_stays_out_and_is_named_unless_included(root: Path, run_
     done = run_code_commit(root, "rollup", "--include", "*.py", "--include", ".env", "a.py", "server.pem")
     assert names(root) == [".env", "a.py", "b.py", "id_generator.py", "monkey.py"]
     assert "warning: left out (looks like a secret): server.pem; --include takes it" in done.stderr
-    done = run_code_commit(root, "rollup", "--include", "no-such-file")
+    done = run_code_commit(root, "rollup", "--include", ".env", "--include", "no-such-file")
     assert (done.returncode, "--include no-such-file" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("name", [name for name, content in SECRETS.items() if content and name != ".env"])
 def test_what_stays_out_by_its_content_may_not_be_changed_either(name: str):
     assert explain_secret("plain.txt", [SECRETS[name]], str), "the same rule for both"
+
+
+def test_an_excluding_pattern_that_matches_no_file_is_told_where_a_path_resembles_it(root: Path, run_code_commit: Run):
+    lay(root, {"docs/a.md": "x", "src/a.py": "x"})
+    done = rolled_up(run_code_commit, root, "--exclude", "doc/", "--exclude", "*.svg")
+    assert done["warnings"] == ["doc/ excludes no file; did you mean 'docs/'?"]
+    assert rolled_up(run_code_commit, root, "src", "--exclude", "doc/")["warnings"] == []
 
 
 def test_what_gitattributes_has_encrypted_stays_out(root: Path, run_code_commit: Run):
