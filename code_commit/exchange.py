@@ -136,11 +136,24 @@ class Cost:
         return Cost(sum(known) if known else None, self.unsettled + other.unsettled)
 
 
+class Settlement(NamedTuple):
+    """The cost of a request by its final reply, in place of its reservation; in US dollars.
+
+    `cost_usd` is None where the price is not known. `unsettled_usd` is the highest cost of the tokens that the reply
+    does not count: those of the prompt, or those of the answer.
+    """
+
+    reserved: float = 0.0
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    unsettled_usd: float = 0.0
+
+
 class Response(NamedTuple):
     """The answer of the LLM. `finish_reason` is the API's own word.
 
     `incomplete` is None when the API said that the response is complete, otherwise the reason, in words for the user
-    and the LLM; with `is_cut_off` it is the output limit.
+    and the LLM; with `is_cut_off` it is the output limit. `settlement` is what it costs.
     """
 
     text: str
@@ -148,8 +161,7 @@ class Response(NamedTuple):
     incomplete: str | None = None
     is_cut_off: bool = False
     request_id: str | None = None
-    usage: Usage = Usage()
-    cost_usd: float | None = None
+    settlement: Settlement = Settlement()
 
     def complete_text(self) -> str:
         """Return the text, or raise RejectedResponseError when the API did not call it complete."""
@@ -168,25 +180,15 @@ class FailedRequest(NamedTuple):
     limit: float
 
 
-class Settlement(NamedTuple):
-    """The cost of a request by its final reply, in place of its reservation; in US dollars.
-
-    `cost_usd` is None where the price is not known. `unsettled_usd` is the highest cost of the tokens that the reply
-    does not count: those of the prompt, or those of the answer.
-    """
-
-    reserved: float = 0.0
-    usage: Usage = Usage()
-    cost_usd: float | None = None
-    unsettled_usd: float = 0.0
-
-
 class ExchangeListener(Protocol):
     """Hears of each step of a call: the run's log and the terminal. Implementations redact.
 
-    The order of one call: `requested`, then for each request `reserved` and any of `job_created`, `progressed`,
-    `settled`, `released` and `retrying`, then `replied`.
+    The order of one call: `make_room` and `requested`, then for each request `reserved` and any of `job_created`,
+    `progressed`, `settled`, `released` and `retrying`, then `replied`, and `answered` if that is an answer.
     """
+
+    def make_room(self, size: int) -> None:
+        """Called before anything is sent, with the size of the longest answer in bytes; the disk has it on return."""
 
     def requested(self, url: str, headers: Mapping[str, str], body: RequestBody) -> None:
         """Called before the request is sent; it is on disk on return. Header values include the key."""
@@ -201,7 +203,7 @@ class ExchangeListener(Protocol):
         """Called before a request that may start an answer, with its highest cost; it is on disk on return."""
 
     def settled(self, settlement: Settlement) -> None:
-        """Called with the cost of a final reply, also where it is no answer."""
+        """Called with the cost of a final reply that is no answer; the next recorded step has it."""
 
     def released(self, reserved: float) -> None:
         """Called with the part of a reservation that is not spent: the provider cannot have begun an answer."""
@@ -210,7 +212,10 @@ class ExchangeListener(Protocol):
         """Called before the wait."""
 
     def replied(self, status: int, headers: Mapping[str, str], body: object) -> None:
-        """Called with the API's final reply, an error reply too: parsed JSON, or text."""
+        """Called with the API's final reply, an error reply too: parsed JSON, or text; it is on disk on return."""
+
+    def answered(self, response: Response) -> None:
+        """Called with the answer that the reply on disk holds; the next recorded step has it, and its cost."""
 
 
 Complete = Callable[[Prompt, ExchangeListener], Response]

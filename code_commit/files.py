@@ -279,27 +279,42 @@ class KeptRoom:
         self._size = 0
 
     def keep(self, size: int) -> None:
-        """Keep room for so many bytes at least. Raises OSError."""
-        if size > self._size:
-            size += -size % _ROOM_UNIT
-            self._fill(bytes(size))
-            self._size = size
+        """Keep room for so many bytes at least. Raises OSError, and keeps what it had."""
+        if size <= self._size:
+            return
+        size += -size % _ROOM_UNIT
+        try:
+            with self._filled(bytes(size)):
+                pass
+        except OSError:
+            with suppress(OSError):
+                os.truncate(self._room, self._size)
+            raise
+        self._size = size
 
-    def write(self, content: bytes) -> None:
-        """Write the last content of the file, whole, and give up the room. Raises OSError."""
-        if len(content) > self._size:
-            with replacing(self._path) as file:
-                file.write(content)
-            self._room.unlink(missing_ok=True)
-        else:
-            self._fill(content)
+    def write(self, content: bytes, *, sync: bool = False) -> None:
+        """Write the last content of the file, whole, and give up the room; `sync` makes it durable. Raises OSError.
+
+        The content is in its place before it is durable: a kill costs less time to it than a power cut does.
+        """
+        with self._filled(content) as file:
             self._room.replace(self._path)
+            self._size = 0
+            if sync:
+                os.fsync(file.fileno())
+                sync_names(self._path.parent)
+
+    def release(self) -> None:
+        """Give up the room. Raises OSError."""
+        self._room.unlink(missing_ok=True)
         self._size = 0
 
-    def _fill(self, content: bytes) -> None:
+    @contextmanager
+    def _filled(self, content: bytes) -> Iterator[BinaryIO]:
         with open(os.open(self._room, _ROOM, 0o600), "wb") as file:  # noqa: PTH123 - a descriptor
             file.write(content)
             file.truncate()
+            yield file
 
 
 def sync_folder(folder: int) -> None:

@@ -142,8 +142,10 @@ def _check_tree(folder: Path, record: RunRecord, project: Project) -> None:
 def _answered(folder: Path, record: RunRecord, project: Project) -> Iterator[str]:
     """Yield the paths of the applied answers. Raises NotSetUpError where the next prompt needs an unreadable file."""
     for attempt in record.attempts:
-        if attempt.finish_reason is not None or attempt.verdict == "applied":
-            with _needed(folder, f"{attempt.number}-response.txt") as file:
+        text_file, reply_file = (f"{attempt.number}-response.{suffix}" for suffix in ("txt", "json"))
+        is_in_reply = not (folder / text_file).exists() and (folder / reply_file).exists()
+        if attempt.verdict == "applied" or (attempt.finish_reason is not None and not is_in_reply):
+            with _needed(folder, text_file) as file:
                 text = read_regular_file(file).decode("utf-8", "surrogatepass")
                 yield from applied_paths(project, attempt, text) if attempt.verdict == "applied" else ()
         if attempt.build is not None:

@@ -1,16 +1,27 @@
 """The LLM: a prompt goes out, a response comes back. Importing this package loads neither httpx nor pydantic."""
 
 import math
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 from code_commit.errors import LLMError
 from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response, Settlement
+from code_commit.files import ending_signals_held
 from code_commit.llm.addresses import state_folder
 from code_commit.llm.call import Call
 from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing, count_of
 from code_commit.llm.jobs import fetch_job, run_job
 from code_commit.llm.ledger import ROUNDING, Ledger
-from code_commit.llm.models import UNLIMITED, VENDORS, Bid, bid_for, check_base_url, cost_of, explain_misfit
+from code_commit.llm.models import (
+    UNLIMITED,
+    VENDORS,
+    Bid,
+    bid_for,
+    check_base_url,
+    cost_of,
+    explain_misfit,
+    longest_answer,
+)
 from code_commit.llm.pace import Pace
 from code_commit.llm.replay import ReplayLLM
 from code_commit.llm.vendor import LlmConfig, estimate_tokens
@@ -58,11 +69,13 @@ class NetworkLLM:
         """Return the answer, and retry failures that can pass. Raises LLMError, whose message never holds the key.
 
         Each request that may start an answer reserves its highest cost. If the money left pays only for a shorter
-        answer, the request asks for a shorter one. Raises MachineError if the pace of requests cannot be kept.
+        answer, the request asks for a shorter one. Raises MachineError if the pace of requests cannot be kept, or if
+        the disk has no room for the answer.
         """
         settings, left = self._endpoint.settings, self._ledger.left
         if misfit := explain_misfit(self._choice, settings, prompt):
             raise LLMError(f"{misfit}, in a new run", "too_long")
+        listener.make_room(longest_answer(self._choice, settings))
         bid = bid_for(self._choice, settings, prompt, left)
         least = bid_for(self._choice, settings, prompt, left, counted=0)
         if bid and least and least.usd <= left + ROUNDING < bid.usd and (tokens := self._count_tokens(prompt)):
@@ -115,11 +128,13 @@ class NetworkLLM:
                     self._ledger.settle(bid.usd, 0.0)
                     call.listener.released(bid.usd)
             raise
-        self._pace.add(max(0, response.usage.input - tokens) + response.usage.output)
+        usage = response.settlement.usage
+        self._pace.add(max(0, usage.input - tokens) + usage.output)
         return response
 
     def fetch(self, job_id: str, listener: ExchangeListener, reserved: float, timeout: float | None = None) -> Response:
         """Return the answer of an earlier call's job. Raises LLMError, of the kind `refused` if there is none."""
+        listener.make_room(longest_answer(self._choice, self._endpoint.settings))
         call = Call(self._connection, listener, timeout=timeout)
         call.unsettled += 1
         try:
@@ -131,18 +146,53 @@ class NetworkLLM:
             error.may_be_paid = call.unsettled > 0
             raise
 
+    def read_again(
+        self, body: Mapping[str, Any], prompt: Prompt, listener: ExchangeListener, reserved: float | None
+    ) -> Response | None:
+        """Return the answer in the body of a logged reply, None if it has none. Nothing is sent, counted or logged.
+
+        `reserved` is the highest cost of its request, by the record; None where its cost is counted already.
+        """
+        endpoint = self._endpoint
+        call = Call(self._connection, listener, RequestBody(self._api.request_body(endpoint, prompt)))
+        bid, reply = bid_for(self._choice, endpoint.settings, prompt, math.inf), Reply(200, {}, body)
+        try:
+            response = self._understand(call, reply, self._price(reply, bid, reserved or 0.0 if bid else 0.0))
+        except (PassingFailure, LLMError):
+            return None
+        return response if response.finish_reason else None
+
     def _read(self, call: Call, reply: Reply, bid: Bid | None, reserved: float) -> Response:
-        """Settle the cost of a final reply and return its answer. Raises LLMError or PassingFailure if it has none."""
+        """Return the answer of a final reply, once it is on disk. Raises LLMError or PassingFailure if it has none.
+
+        Either way the cost of the reply is counted, but not before the reply is on disk: until then a later call may
+        still fetch it.
+        """
+        settlement = self._price(reply, bid, reserved)
+        with ending_signals_held():
+            self._ledger.settle(reserved - settlement.unsettled_usd, settlement.cost_usd or 0.0)
+            call.unsettled -= bool(settlement.usage.input and settlement.usage.output)
+            try:
+                response = self._understand(call, reply, settlement)
+            except (PassingFailure, LLMError) as failure:
+                if isinstance(failure, LLMError):
+                    call.replied(reply)
+                call.listener.settled(settlement)
+                raise
+            call.replied(reply)
+            call.listener.answered(response)
+        return response
+
+    def _price(self, reply: Reply, bid: Bid | None, reserved: float) -> Settlement:
         usage = self._api.usage(reply.body)
         cost = cost_of(self._choice, self._endpoint.settings, usage, bid.tokens if bid else 0)
-        unsettled = min(bid.unsettled_after(usage), reserved) if bid else 0.0
-        self._ledger.settle(reserved - unsettled, cost or 0.0)
-        call.listener.settled(Settlement(reserved, usage, cost, unsettled))
-        call.unsettled -= bool(usage.input and usage.output)
+        return Settlement(reserved, usage, cost, min(bid.unsettled_after(usage), reserved) if bid else 0.0)
+
+    def _understand(self, call: Call, reply: Reply, settlement: Settlement) -> Response:
+        """Return the answer in a reply. Raises LLMError or PassingFailure if it has none."""
         response = self._api.read(call, reply)
-        call.replied(reply)
         text = whole_characters(response.text)
-        return response._replace(text=text, incomplete=_explain_unusable(response, text), usage=usage, cost_usd=cost)
+        return response._replace(text=text, incomplete=_explain_unusable(response, text), settlement=settlement)
 
 
 def _explain_unusable(response: Response, text: str) -> str | None:

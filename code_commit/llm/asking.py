@@ -1,4 +1,7 @@
-"""The LLM of a run, with the run's log: no paid answer is requested again."""
+"""The LLM of a run, with the run's log: no paid answer is requested again.
+
+A reply in the log, whatever run.json says of it, comes before the job of an earlier call, and that before a new call.
+"""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -41,6 +44,8 @@ class _Asker:
             self.current = llm.fallback
 
     def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
+        if answer := self._find_in_log(prompt, listener):
+            return answer
         try:
             return self._fetch(listener) or self.open(self.current).complete(prompt, listener)
         except LLMError as error:
@@ -59,13 +64,35 @@ class _Asker:
             error.may_be_paid |= failure.may_be_paid
             raise
 
+    def _find_in_log(self, prompt: Prompt, listener: ExchangeListener) -> Response | None:
+        """Return the answer of the latest attempt's reply in the log, None without one, and count it if need be."""
+        attempt = self._log.record.attempts[-1]
+        reply = self._log.replies.read(attempt.number)
+        if reply is None:
+            return None
+        is_of_job = attempt.job_id is not None and reply.body.get("id") == attempt.job_id
+        owner = self._owner(attempt.job_model if is_of_job else attempt.model)
+        reserved = None
+        if attempt.finish_reason is None:
+            reserved = attempt.job_usd if is_of_job else (attempt.unsettled_usd or [0.0])[-1]
+        response = self.open(owner).read_again(reply.body, prompt, listener, reserved)
+        if response and reserved is not None:
+            attempt.model, attempt.seconds = str(owner.choice), reply.seconds
+            settlement = response.settlement
+            self._ledger.settle(settlement.reserved - settlement.unsettled_usd, settlement.cost_usd or 0.0)
+            listener.answered(response)
+        return response
+
+    def _owner(self, model: str) -> LlmConfig:
+        configs = (self._first, self._fallback)
+        return next((each for each in configs if each and str(each.choice) == model), self._first)
+
     def _fetch(self, listener: ExchangeListener, timeout: float | None = None) -> Response | None:
         """Return the answer of the latest attempt's job, None without one. Raises LLMError if it may still come."""
         attempt = self._log.record.attempts[-1]
         if attempt.job_id is None or attempt.finish_reason is not None:
             return None
-        configs = (self._first, self._fallback)
-        owner = next((each for each in configs if each and str(each.choice) == attempt.job_model), self._first)
+        owner = self._owner(attempt.job_model)
         try:
             response = self.open(owner).fetch(attempt.job_id, listener, attempt.job_usd, timeout)
         except LLMError as error:

@@ -54,7 +54,7 @@ def read(call: Call, reply: Reply) -> Response:
     if finish.lower() in _PASSING:
         raise PassingFailure(f"{call.endpoint.host} broke the answer off (finish_reason {finish})", reply=reply)
     headers, refusal = reply.headers, text_of(choice, "message", "refusal")
-    _refuse_truncated_prompt(call, reply, usage(completion).input)
+    _refuse_truncated_prompt(call, usage(completion).input)
     return Response(
         text=_content(member(choice, "message", "content")),
         finish_reason=finish,
@@ -168,12 +168,11 @@ _MOST_OVERESTIMATED = 2.5
 """The estimate is never so many times too high: no codebase has eight characters per token."""
 
 
-def _refuse_truncated_prompt(call: Call, reply: Reply, counted: int) -> None:
+def _refuse_truncated_prompt(call: Call, counted: int) -> None:
     """Raise LLMError if the server counted far fewer tokens than the prompt has, since Ollama truncates it."""
     estimate = estimate_tokens("".join(message["content"] for message in call.body["messages"]))
     if counted < _SMALLEST_WINDOW or counted * _MOST_OVERESTIMATED >= estimate:
         return
-    call.replied(reply)
     raise LLMError(
         f"{call.endpoint.host} read only {counted:,} tokens of a prompt of about {estimate:,}: it cuts off what does "
         "not fit into its window. Make the window larger (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx in the Modelfile)",

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote
 
-from code_commit.errors import LLMError
+from code_commit.errors import CodeCommitError, LLMError
 from code_commit.exchange import RequestBody
 from code_commit.llm.call import Call
 from code_commit.llm.http import PassingFailure, Reply, member, text_of
@@ -48,7 +48,6 @@ def failure_of(call: Call, reply: Reply, errors: Iterable[Any]) -> LLMError | Pa
     said = "; ".join(filter(None, (explain_failure(error, call.endpoint) for error in errors)))
     if _RETRIED_CODES & {str(member(error, "code")).lower() for error in errors}:
         return PassingFailure(f"the job failed: {said}", reply=reply)
-    call.replied(reply)
     state = text_of(reply.body, "status")
     return LLMError(f"the job ended as '{state}' at {call.endpoint.host}: {said}".rstrip(": "), "refused")
 
@@ -76,11 +75,11 @@ def _follow(call: Call, job_path: str, reply: Reply) -> Reply:
 
 @contextmanager
 def _cancelled_by_interrupts(call: Call, job_path: str) -> Iterator[None]:
-    """Cancel the job if the block ends early, unless its polls are refused: a later call can fetch it then."""
+    """Cancel the job if the user or the time limit ends the block; after any other failure a later call fetches it."""
     try:
         yield
     except BaseException as error:
-        if not isinstance(error, LLMError) or error.kind == "timeout":
+        if not isinstance(error, CodeCommitError) or (isinstance(error, LLMError) and error.kind == "timeout"):
             call.connection.deadline = call.timing.now() + call.timing.cancel
             with suppress(LLMError, PassingFailure):
                 call.connection.reconnect()

@@ -22,6 +22,7 @@ VENDORS: dict[str, Vendor] = {each.VENDOR.name: each.VENDOR for each in (gemini,
 UNLIMITED = 10**12  # tokens of a model whose window is unknown
 
 _MILLION = 1_000_000
+_BYTES_PER_TOKEN, _LARGEST_ROOM = 8, 1_000_000
 _LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "vllm": 8000, "llama.cpp": 8080}  # the default port of each
 _A_SERVER = "http://127.0.0.1:11434/v1"
 _URL = re.compile(
@@ -313,6 +314,11 @@ def bid_for(
     affordable = (left - reading) * _MILLION / price.output if price.output else math.inf
     output = int(max(min(longest, affordable), min(longest, LEAST_OUTPUT)))
     return Bid(tokens, reading, output, output * price.output / _MILLION)
+
+
+def longest_answer(choice: ModelChoice, settings: Settings) -> int:
+    """Return the bytes of a reply with the longest answer, a megabyte at most."""
+    return min(max_output(find_model(choice), settings) * _BYTES_PER_TOKEN, _LARGEST_ROOM)
 
 
 def require_money(choice: ModelChoice, settings: Settings, prompt: Prompt) -> str:

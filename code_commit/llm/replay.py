@@ -1,6 +1,7 @@
 """`replay:FOLDER`: recorded responses in place of an LLM. The Nth call of a run gets N-response.txt."""
 
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 from code_commit.errors import LLMError
 from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response, Settlement
@@ -28,6 +29,13 @@ class ReplayLLM:
         """Raise LLMError: no background job is recorded."""
         raise LLMError("recorded responses have no background jobs", "replay")
 
+    def read_again(
+        self, body: Mapping[str, Any], _prompt: Prompt, _listener: ExchangeListener, reserved: float | None
+    ) -> Response | None:
+        """Return the counted answer in the body of a logged reply; None otherwise, as its folder still has it."""
+        text = body.get("text")
+        return _answer(text) if reserved is None and isinstance(text, str) else None
+
     def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
         """Return the next recorded response. Raises LLMError with the file's name if it cannot be read."""
         self._calls += 1
@@ -43,6 +51,11 @@ class ReplayLLM:
         except UnicodeDecodeError as error:
             raise LLMError(f"the recorded response {shown(str(path))} is not UTF-8 text", "replay") from error
         listener.replied(200, {}, {"text": text})
-        listener.settled(Settlement(cost_usd=0.0))
-        incomplete = None if text.strip() else "empty"
-        return Response(text, finish_reason="replayed", incomplete=incomplete, cost_usd=0.0)
+        response = _answer(text)
+        listener.answered(response)
+        return response
+
+
+def _answer(text: str) -> Response:
+    incomplete = None if text.strip() else "empty"
+    return Response(text, finish_reason="replayed", incomplete=incomplete, settlement=Settlement(cost_usd=0.0))

@@ -25,6 +25,7 @@ from code_commit.runs.diff import FileEdit, diff_files, edits_of, known_text
 from code_commit.runs.list import argument_of, next_run_name, process_start
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import Attempt, BuildResult, Command, Event, RunEntry, RunRecord, Status
+from code_commit.runs.replies import Replies
 from code_commit.runs.words import rejection_of, ways_on
 from code_commit.settings import Settings
 from code_commit.terminal import shown
@@ -86,6 +87,7 @@ class RunLog:
         self._before_end = before_end
         self._is_ended = False
         self._end = KeptRoom(self.folder / "run.json")
+        self.replies = Replies(self.folder, self.redactor)
         before = run.record.totals.seconds - (run.record.choice.seconds if run.record.choice else 0.0)
         self._started = time.monotonic() - before
 
@@ -153,6 +155,7 @@ class RunLog:
         """Record the end of the run, which no later signal changes, and return the record. Raises LogError."""
         hold_signals()
         with ending_signals_held():  # of a caller's own handlers
+            self.replies.release()
             if self._before_end:
                 self._before_end(self, status)
             self.record.status = status
@@ -182,8 +185,8 @@ class RunLog:
             raise LogError(self.folder / "run.json", error) from error
         self._write("run.json", data)
 
-    def write_text(self, name: str, text: str) -> None:
-        self.write_bytes(name, text.encode("utf-8", "surrogatepass"))
+    def write_text(self, name: str, text: str, *, sync: bool = False) -> None:
+        self._write(name, self.redactor.redact(text.encode("utf-8", "surrogatepass")), sync=sync)
 
     def write_bytes(self, name: str, data: bytes) -> None:
         self._write(name, self.redactor.redact(data))
@@ -191,10 +194,10 @@ class RunLog:
     def write_json(self, name: str, value: Any) -> None:
         self._write(name, self.redactor.redact_json(value))
 
-    def _write(self, name: str, data: bytes) -> None:
+    def _write(self, name: str, data: bytes, *, sync: bool = False) -> None:
         path = self.folder / name
         try:
-            with replacing(path) as file:
+            with replacing(path, sync=sync) as file:
                 file.write(data)
         except OSError as error:
             raise LogError(path, error) from error
@@ -218,6 +221,9 @@ class AttemptLog:
         self._started = time.monotonic()
         self._log.save("asking")
 
+    def make_room(self, size: int) -> None:
+        self._log.replies.make_room(self.record.number, size)
+
     def requested(self, url: str, headers: Mapping[str, str], body: RequestBody) -> None:
         self._log.write_json(self._name("query.json"), {"url": url, "headers": dict(headers), "body": body})
 
@@ -231,7 +237,11 @@ class AttemptLog:
 
     def reserved(self, usd: float) -> None:
         self.record.unsettled_usd.append(usd)
-        self._log.write_record()
+        try:
+            self._log.write_record()
+        except LogError:  # so nothing is sent
+            self.released(usd)
+            raise
 
     def settled(self, settlement: Settlement) -> None:
         """Add the cost of a final reply; the next recorded step has it."""
@@ -257,26 +267,30 @@ class AttemptLog:
     def replied(self, status: int, headers: Mapping[str, str], body: object) -> None:
         self.record.seconds = time.monotonic() - self._started
         reply = body if isinstance(body, dict) else {"status": status, "headers": dict(headers), "body": body}
-        milliseconds = round(self.record.seconds * 1000)
-        self._log.write_json(self._name("response.json"), {**reply, "totalResponseTime": milliseconds})
+        self._log.replies.write(self.record.number, reply, self.record.seconds)
 
-    def responded(self, response: Response, notes: str) -> None:
-        self._take(response, notes)
-        self.record.seconds = time.monotonic() - self._started
+    def answered(self, response: Response) -> None:
+        """Record an answer, and its cost."""
+        self.settled(response.settlement)
         self.record.request_id = response.request_id
         self.record.finish_reason = response.finish_reason
         self.record.incomplete = response.incomplete
         self.record.cut_off = response.is_cut_off
         self.record.usage = self.record.usage or Usage()
-        self.record.job_id = None
+
+    def responded(self, response: Response, notes: str) -> None:
+        self._take(response, notes)
         self._responded = time.monotonic()
         self._log.save("responded")
 
     def recorded_response(self) -> Response | None:
-        """Return the response of this attempt of an interrupted run, None if there was none."""
+        """Return the response of this attempt of an interrupted run, None if there was none, or only its reply."""
         if self.record.finish_reason is None:
             return None
-        text = (self._log.folder / self._name("response.txt")).read_bytes().decode("utf-8", "surrogatepass")
+        try:
+            text = (self._log.folder / self._name("response.txt")).read_bytes().decode("utf-8", "surrogatepass")
+        except FileNotFoundError:
+            return None
         return Response(text, self.record.finish_reason, self.record.incomplete, self.record.cut_off)
 
     def given(self, response: Response, notes: str) -> None:
@@ -284,7 +298,7 @@ class AttemptLog:
         self._responded = time.monotonic()
 
     def _take(self, response: Response, notes: str) -> None:
-        self._log.write_text(self._name("response.txt"), response.text)
+        self._log.write_text(self._name("response.txt"), response.text, sync=True)
         self.record.notes = self._log.redactor.redact_cut(notes[:_MOST_NOTES])
 
     def restored(self, edits: Sequence[FileEdit]) -> None:

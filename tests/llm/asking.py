@@ -76,6 +76,7 @@ class Listener:
 
     def __init__(self) -> None:
         self.steps: list[str] = []
+        self.rooms: list[int] = []
         self.request: tuple[str, dict[str, str], Any] = ("", {}, None)
         self.jobs: list[str] = []
         self.failed: list[FailedRequest] = []
@@ -83,6 +84,9 @@ class Listener:
         self.settlements: list[Settlement] = []
         self.states: list[str] = []
         self.replies: list[tuple[int, dict[str, str], Any]] = []
+
+    def make_room(self, size: int) -> None:
+        self.rooms.append(size)
 
     def requested(self, url: str, headers: Any, body: Any) -> None:
         self.steps.append("requested")
@@ -123,6 +127,9 @@ class Listener:
     def replied(self, status: int, headers: Any, body: Any) -> None:
         self.steps.append("replied")
         self.replies.append((status, dict(headers), body))
+
+    def answered(self, response: Response) -> None:
+        self.settled(response.settlement)
 
     @property
     def heard(self) -> str:

@@ -31,7 +31,9 @@ def test_a_complete_answer(name):
     assert response.text == TEXT
     assert response.complete_text() == TEXT
     written = 0 if WAYS[name].provider == "gemini" else 50
-    assert response.usage == Usage(input=1000, cached_input=100, cache_write=written, output=40, reasoning=15)
+    assert response.settlement.usage == Usage(
+        input=1000, cached_input=100, cache_write=written, output=40, reasoning=15
+    )
     assert response.request_id
     status, headers, body = listener.replies[0]
     assert status == 200
@@ -114,20 +116,20 @@ def test_the_cost_is_by_the_price_of_config_toml_first():
     prices = {"gpt-6.2-sol": Price(10, 20, 1, 100)}
     with FakeServer(["x"]) as server:
         response, _ = ask(WAYS["responses"], server, prices=prices)
-    assert response.cost_usd == pytest.approx((850 * 10 + 100 * 1 + 50 * 100 + 40 * 20) / 1e6)
+    assert response.settlement.cost_usd == pytest.approx((850 * 10 + 100 * 1 + 50 * 100 + 40 * 20) / 1e6)
 
 
 def test_the_cost_of_a_known_model():
     with FakeServer(["x"]) as server:
-        assert ask(WAYS["responses"], server)[0].cost_usd == pytest.approx(
+        assert ask(WAYS["responses"], server)[0].settlement.cost_usd == pytest.approx(
             (850 * 2 + 100 * 0.1 + 50 * 2.5 + 40 * 10) / 1e6
         )
     with FakeServer(["x"]) as server:
-        assert ask(WAYS["messages"], server)[0].cost_usd == pytest.approx(
+        assert ask(WAYS["messages"], server)[0].settlement.cost_usd == pytest.approx(
             (850 * 4 + 100 * 0.2 + 50 * 8 + 40 * 20) / 1e6
         )
     with FakeServer(["x"]) as server:
-        assert ask(WAYS["chat"], server)[0].cost_usd is None
+        assert ask(WAYS["chat"], server)[0].settlement.cost_usd is None
 
 
 @pytest.mark.parametrize("status", ["something_new", 7, None])

@@ -138,9 +138,9 @@ def test_a_refusal_in_pieces():
 )
 def test_usage_in_any_place(usage, counted):
     on_the_last = piece("x", "stop") | {"usage": usage}
-    assert ask_chat(reply(stream_of(on_the_last)))[0].usage == counted
+    assert ask_chat(reply(stream_of(on_the_last)))[0].settlement.usage == counted
     apart = stream_of(piece("x", "stop"), {"choices": [], "usage": usage})
-    assert ask_chat(reply(apart))[0].usage == counted
+    assert ask_chat(reply(apart))[0].settlement.usage == counted
 
 
 def test_a_connection_that_breaks_after_the_finish_reason_has_lost_nothing():

@@ -226,7 +226,7 @@ def test_an_answer_without_usage_is_charged_the_worst_case():
     unmetered = Answer("ok", input_tokens=0, cached=0, written=0, output_tokens=0, reasoning=0)
     with FakeServer(answers=[unmetered, unmetered]) as server:
         with open_way(WAYS["chat"], server.base_url("chat"), Clock().timing(), **money) as llm:
-            assert llm.complete(SHORT_PROMPT, Listener()).cost_usd is None
+            assert llm.complete(SHORT_PROMPT, Listener()).settlement.cost_usd is None
             with pytest.raises(OverBudgetError):
                 llm.complete(SHORT_PROMPT, Listener())
     assert len(server.requests) == 1

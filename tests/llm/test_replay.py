@@ -22,7 +22,7 @@ def test_the_nth_call_gets_the_nth_response(tmp_path):
     listener = Listener()
     with open_llm(LlmConfig(ModelChoice("replay", "a folder"), None, Settings()), Project(tmp_path), Ledger()) as llm:
         first = llm.complete(PROMPT, listener)
-        assert (first.text, first.incomplete, first.cost_usd) == ("one\r\nzwei ü\n", None, 0.0)
+        assert (first.text, first.incomplete, first.settlement.cost_usd) == ("one\r\nzwei ü\n", None, 0.0)
         assert llm.complete(PROMPT, listener).incomplete == "empty"
         with pytest.raises(
             LLMError, match=r"no recorded response .*a folder/3-response.txt: No such file or directory; put one there"
