@@ -153,7 +153,8 @@ class Response(NamedTuple):
     """The answer of the LLM. `finish_reason` is the API's own word.
 
     `incomplete` is None when the API said that the response is complete, otherwise the reason, in words for the user
-    and the LLM; with `is_cut_off` it is the output limit. `settlement` is what it costs.
+    and the LLM; with `is_cut_off` it is the output limit. `settlement` is what it costs, `thoughts` are those that came
+    apart from the text.
     """
 
     text: str
@@ -162,6 +163,7 @@ class Response(NamedTuple):
     is_cut_off: bool = False
     request_id: str | None = None
     settlement: Settlement = Settlement()
+    thoughts: str = ""
 
     def complete_text(self) -> str:
         """Return the text, or raise RejectedResponseError when the API did not call it complete."""

@@ -10,12 +10,13 @@ from code_commit.codebase.fit import Choice
 from code_commit.codebase.parts import FileRequest, read_requests
 from code_commit.exchange import Prompt, Response, labelled
 from code_commit.files import folders_of
+from code_commit.marks import find_marks
 from code_commit.runs.log import AttemptLog, RunLog
 from code_commit.runs.words import listed
 from code_commit.settings import did_you_mean
 
-_FENCE = re.compile(r"\^{3,}[ \t]*(files|end)")
-_THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_FENCE = re.compile(r"\^{3,}[ \t]*(?:((?i:files):?)|end)")
+_LIST = re.compile(r"^\s*\^{3,}[ \t]*(?i:files)", re.MULTILINE)
 _ONE_BEFORE = "the last answer has no list: the files of the one before it are taken"
 _NO_LIST = "the answer has no list: send the paths, one a line, between ^^^files and ^^^end"
 _ANSWER = "answer"
@@ -93,7 +94,7 @@ def _ask_again(prompt: Prompt, answer: _Answer, outlines: str) -> Prompt:
 
 def _read_list(response: Response, shape: Shape) -> _Answer:
     try:
-        lines = _lines_of(_THINKING.sub("", response.complete_text()))
+        lines = _lines_of(_after_thoughts(response.complete_text()))
     except RejectedResponseError as rejection:
         return _Answer({}, [], list(rejection.violations), has_list=False)
     if lines is None:
@@ -115,14 +116,20 @@ def _read_list(response: Response, shape: Shape) -> _Answer:
     return _Answer(taken, folders, reasons)
 
 
+def _after_thoughts(text: str) -> str:
+    """Return the text after the last mark that ends thoughts before a list."""
+    ends = [mark.end for mark in find_marks(text) if not mark.opens]
+    return next((text[end:] for end in reversed(ends) if _LIST.search(text[end:])), text)
+
+
 def _lines_of(text: str) -> list[str] | None:
     lists: list[list[str]] = []
     opened: list[str] | None = None
     for line in map(str.strip, text.split("\n")):
         if fence := _FENCE.fullmatch(line):
-            if fence[1] == "end" and opened is not None:
+            if not fence[1] and opened is not None:
                 lists.append(opened)
-            opened = [] if fence[1] == "files" else None
+            opened = [] if fence[1] else None
         elif opened is not None:
             opened.append(line)
     return list(chain.from_iterable(lists)) if lists else None

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from code_commit.errors import LLMError
-from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response, Settlement
+from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response, Settlement, Usage
 from code_commit.files import ending_signals_held
 from code_commit.llm.addresses import state_folder
 from code_commit.llm.call import Call
@@ -192,15 +192,17 @@ class NetworkLLM:
         """Return the answer in a reply. Raises LLMError or PassingFailure if it has none."""
         response = self._api.read(call, reply)
         text = whole_characters(response.text)
-        return response._replace(text=text, incomplete=_explain_unusable(response, text), settlement=settlement)
+        incomplete = _explain_unusable(response, text, settlement.usage)
+        return response._replace(text=text, incomplete=incomplete, settlement=settlement)
 
 
-def _explain_unusable(response: Response, text: str) -> str | None:
+def _explain_unusable(response: Response, text: str, usage: Usage) -> str | None:
     """Return why the response cannot be used, in words that follow "the response is", None when it can."""
     if response.incomplete is not None:
         return response.incomplete
     if not text.strip():
-        return "empty"
+        tokens = usage.reasoning or (response.thoughts and (usage.output or estimate_tokens(response.thoughts)))
+        return f"only thoughts, {tokens:,} tokens of them" if tokens else "empty"
     if text.count("\ufffd") > response.text.count("\ufffd"):
         return "damaged: it holds half of a character"
     return None

@@ -10,13 +10,14 @@ from code_commit.llm.call import Call, Events
 from code_commit.llm.http import Endpoint, PassingFailure, Reply, count_of, list_of, member, members_of, text_of
 from code_commit.llm.openai import takes_cache_options
 from code_commit.llm.vendor import API, Model, Vendor, cut_off, estimate_tokens
+from code_commit.marks import find_marks
 from code_commit.settings import Price
 
 _COMPLETE = frozenset(["stop", "eos", "eos_token", "end_turn", "stop_sequence"])
 _CUT_OFF = frozenset(["length", "max_tokens", "model_length"])
 _FILTERED = frozenset(["content_filter", "safety", "recitation"])
 _PASSING = frozenset(["error", "insufficient_system_resource"])
-
+_OF_THOUGHTS = re.compile("reason|think|thought")  # a member with the thoughts; servers name it in many ways
 
 _REPEATED, _MOST_REPEATED = "repeated_prompt", 2_000
 
@@ -61,6 +62,7 @@ def read(call: Call, reply: Reply) -> Response:
         incomplete=_incomplete(call, finish, refusal),
         is_cut_off=finish.lower() in _CUT_OFF and not refusal,
         request_id=headers.get("x-request-id") or headers.get("x-litellm-call-id") or text_of(completion, "id") or None,
+        thoughts=max(_thoughts(member(choice, "message")).values(), key=len, default=""),
     )
 
 
@@ -88,6 +90,7 @@ def assemble(call: Call, events: Events) -> dict[str, Any]:
     completion: dict[str, Any] = {}
     contents: list[str] = []
     refusals: list[str] = []
+    thoughts: dict[str, list[str]] = {}
     finish = ""
     try:
         for _kind, chunk in events:
@@ -100,6 +103,8 @@ def assemble(call: Call, events: Events) -> dict[str, Any]:
                     delta = member(choice, "delta") or member(choice, "message")
                     contents.append(_content(member(delta, "content")))
                     refusals.append(text_of(delta, "refusal"))
+                    for name, thought in _thoughts(delta).items():
+                        thoughts.setdefault(name, []).append(thought)
                     finish = text_of(choice, "finish_reason") or finish
                     written += len(contents[-1])
             if written >= checked * 17 // 16 + _MOST_REPEATED // 4:  # so that these checks cost no more than the answer
@@ -111,6 +116,7 @@ def assemble(call: Call, events: Events) -> dict[str, Any]:
         if not finish or failure.reply is not None:
             raise
     message = {"role": "assistant", "content": "".join(contents), "refusal": "".join(refusals) or None}
+    message |= {name: "".join(parts) for name, parts in thoughts.items()}
     choices = [{"index": 0, "message": message, "finish_reason": finish or None}]
     return completion | {"object": "chat.completion", "choices": choices}
 
@@ -130,9 +136,16 @@ def _repeats(text: str, prompt: str) -> bool:
     fence = text.rfind("\n^^^") + 1
     line, _, outside = text[fence:].partition("\n")
     is_inside = fence and not re.fullmatch(r"\^{3}[ \t]*(end|delete)?\s*", line)
-    if is_inside or "\n^^^^" in text or text.rfind("<think>") > text.rfind("</think>"):
+    if is_inside or "\n^^^^" in text or len(outside) < _MOST_REPEATED or outside[-_MOST_REPEATED:] not in prompt:
         return False
-    return len(outside) >= _MOST_REPEATED and outside[-_MOST_REPEATED:] in prompt
+    marks = list(find_marks(text))
+    return not (marks and marks[-1].opens)
+
+
+def _thoughts(message: Any) -> dict[str, str]:
+    """Return the members of a message or a piece of one that have thoughts."""
+    members = members_of(message).items()
+    return {name: value for name, value in members if isinstance(value, str) and value and _OF_THOUGHTS.search(name)}
 
 
 def _content(content: Any) -> str:

@@ -140,6 +140,8 @@ def shape(files: Collection[str]) -> Shape:
         "Why.\n\n  ^^^ files \n\n- ./ok.txt\n* `src/part_07.py`\n  ok.txt\n\n^^^end\nAnd so on.",
         '^^^files\r\n1. ok.txt,\r\n2) "src/part_07.py"\r\n^^^end',
         "<think>\n^^^files\nAGENTS.md\n^^^end\n</think>\n^^^files\n--- ok.txt ---\n--- src/part_07.py (outline, 9,876 bytes) ---\n^^^end\n",
+        "Perhaps\n^^^files\nAGENTS.md\n^^^end\n</Thinking>\n^^^FILES:\nok.txt\nsrc/part_07.py\n^^^end\n",
+        "<think>\nok.txt\n</think>^^^files\nok.txt\nsrc/part_07.py\n^^^end\nAs `</think>` says.\n",
         "^^^files\nok.txt\n^^^end\nand\n^^^^files\nsrc/part_07.py\n^^^^end\n",
     ],
 )

@@ -20,7 +20,7 @@ FLAWS = {
     "cut_off": "cut off at the output limit",
     "refused": "refused|filtered",
     "filtered": "filtered|refused",
-    "empty": "empty",
+    "empty": "only thoughts, 15 tokens of them",
 }
 
 
@@ -74,9 +74,10 @@ def test_the_output_limit_is_named():
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_blank_text_is_empty(name):
-    with FakeServer([" \n\t"]) as server:
-        assert ask(WAYS[name], server)[0].incomplete == "empty"
+@pytest.mark.parametrize(("reasoning", "told"), [(0, "empty"), (1_500, "only thoughts, 1,500 tokens of them")])
+def test_blank_text_is_empty_or_only_thoughts(name, reasoning, told):
+    with FakeServer([Answer(" \n\t", reasoning=reasoning)]) as server:
+        assert ask(WAYS[name], server)[0].incomplete == told
 
 
 @pytest.mark.parametrize("name", ["messages", "chat"])

@@ -244,6 +244,8 @@ REPEATED = {
     "in a block": (f"^^^a.py\n{FILE}^^^end\nDone.\n", False),
     "in a longer block": (f"^^^^a.md\n^^^a.py\n^^^end\n{FILE}^^^^end\nDone.\n", False),
     "in a thought": (f"<think>\n{FILE}</think>\n^^^a.py\n^^^end\n", False),
+    "in a thought of another name": (f"<seed:Think>\n{FILE}</seed:Think>\n^^^a.py\n^^^end\n", False),
+    "after a thought": (f"[THINK]hm[/THINK]\n{FILE}", True),
     "a short piece": (f"It has:\n{FILE[:1900]}\nDone.\n", False),
     "other words": (FILE.replace("argument", "x"), False),
 }
@@ -264,6 +266,23 @@ def test_text_outside_of_blocks_that_repeats_the_prompt_ends_the_request(text, r
             response.complete_text()
     else:
         assert response.complete_text() == text
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning", "thinking"])
+def test_thoughts_that_come_apart_are_kept(name):
+    streamed = stream_of(piece(None, **{name: "Only "}), piece(None, **{name: "b."}), piece("ab", "stop"))
+    whole = json.dumps({"choices": [{"message": {"content": "ab", name: "Only b."}, "finish_reason": "stop"}]}).encode()
+    for body in (streamed, whole):
+        response, listener = ask_chat(reply(body))
+        assert (response.text, response.thoughts) == ("ab", "Only b.")
+        assert listener.replies[0][2]["choices"][0]["message"][name] == "Only b."
+
+
+def test_thoughts_alone_are_told_with_their_tokens():
+    counted = {"usage": {"prompt_tokens": 100, "completion_tokens": 70, "total_tokens": 170}}
+    for usage, tokens in ((counted, 70), ({}, 100)):
+        body = stream_of(piece(None, reasoning_content="x" * 320), piece("\n", "stop") | usage)
+        assert ask_chat(reply(body))[0].incomplete == f"only thoughts, {tokens} tokens of them"
 
 
 def test_a_server_that_tells_how_far_it_is_is_asked_for_it_and_heard():
