@@ -16,7 +16,7 @@ _MOST_REASONS = 50  # a response with more is wrong in kind, not in places
 _LONGEST_QUOTE = 500
 _MOST_NAMES = 8
 _OR_AGAIN = "; or send it again just so if it is meant"
-SuspicionRule = Literal["astray", "omission"]
+SuspicionRule = Literal["astray", "bare-end", "delete-word", "omission", "thoughts"]
 """The rules of what may be meant: rejected once, it is accepted with a warning when it comes again."""
 _OfAnswer = Literal["shrunk", "case", "unseen", "overwritten", "cut-off", SuspicionRule]
 _OfRun = Literal["build", "review", "rollback", "log"]
@@ -157,6 +157,17 @@ def in_words(violations: Iterable[Violation], more: int) -> list[str]:
     return [*map(str, violations), *([f"and {more:,} more"] if more else [])]
 
 
+Lenience = Literal[
+    "bare-end",
+    "byte-order-mark",
+    "decorated-path",
+    "delete-word",
+    "listed-removals",
+    "longer-fence",
+    "thoughts-dropped",
+]
+"""The forms of an answer that are read beside those of the specification."""
+
 IsMeant = Callable[[tuple[str, str]], bool]
 """Tells whether the suspicion of a rule about a (quoted) path is known, so that its answer is accepted."""
 
@@ -164,13 +175,14 @@ IsMeant = Callable[[tuple[str, str]], bool]
 class Reasons:
     """Collects why a response is rejected: the first fifty reasons, and how many more there are.
 
-    A suspicion that `is_meant` knows is no reason. It becomes one of the `warnings`.
+    A suspicion that `is_meant` knows is no reason. It becomes one of the `warnings`. `leniences` are those used.
     """
 
     def __init__(self, is_meant: IsMeant = frozenset[tuple[str, str]]().__contains__) -> None:
         self.kept: list[Violation] = []
         self.more = 0
         self.warnings: list[RunWarning] = []
+        self.leniences: set[Lenience] = set()
         self._is_meant = is_meant
 
     def add(self, path: str, line: int, rule: str, message: str) -> None:

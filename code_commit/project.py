@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from code_commit.errors import NotSetUpError
-from code_commit.files import explain_unread, read_regular_file
+from code_commit.files import Tree, explain_unread, read_regular_file
 from code_commit.git import (
     Configuration,
     Index,
@@ -40,6 +40,19 @@ class Project:
 
     def has(self, path: str) -> bool:
         return os.path.lexists(self.root / path)
+
+    def has_folder(self, path: str) -> bool:
+        return os.path.isdir(self.root / path)  # noqa: PTH112 - it takes any path
+
+    def has_line(self, path: str, line: str) -> bool:
+        """Tell whether a file has this line, blanks at its end left out of account; False if it cannot be read."""
+        try:
+            with Tree(self.root) as tree:
+                content = tree.read(path)[0]
+        except (OSError, ValueError):
+            return False
+        sought = line.encode("utf-8", "surrogatepass")
+        return sought in content and any(each.rstrip(b" \t\r") == sought for each in content.split(b"\n"))
 
     def index(self) -> Index:
         """Return the files that git tracks now, none without a repository. Raises UnansweredError."""

@@ -1,7 +1,9 @@
 """The workflow of the specification: ask, change, build; up to three repairs."""
 
+from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
+from typing import NamedTuple
 
 from code_commit.apply.restore import find_overwritten, note_built
 from code_commit.apply.snapshot import load_layers, load_originals
@@ -21,7 +23,7 @@ from code_commit.changes import (
 from code_commit.codebase.parts import read_requests
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError, NotSetUpError
 from code_commit.exchange import Complete, Prompt, Response, VisibleFiles
-from code_commit.parse import blocks_of, notes_of, parse_response, read_response
+from code_commit.parse import blocks_of, end_thoughts, notes_of, read_response
 from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.prompts.layout import Task, most_attempts
 from code_commit.prompts.next import Answer, Conversation, next_prompt
@@ -93,12 +95,14 @@ def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRe
 
 def verify_response(run: Run, response: Response, shows: VisibleFiles | None, attempt: AttemptLog) -> VerifiedChanges:
     """Return the verified changes. Logs and raises RejectedResponseError and DeclinedError."""
+    reasons, is_short = Reasons(is_meant(run)), run.plan.settings.prompt_layout == "short"
     try:
-        reasons = Reasons(is_meant(run))
-        changes = read_response(response.complete_text(), reasons, run.plan.project.has)
+        changes = read_response(response.complete_text(), reasons, run.plan.project, is_short=is_short)
         attempt.record.edits = sum(isinstance(change, EditBlock) for change in changes)
+        attempt.record.leniences = sorted(reasons.leniences)
         return verify_changes(changes, run.plan.project, run.rules, shows, reasons)
     except FilesAskedError as asked:
+        run.log.add_warnings(reasons.warnings)
         attempt.asked(asked.names)
         asked.name_missing([path for path in read_requests(asked.names, ()) if not run.plan.project.has(path)])
         raise
@@ -108,6 +112,7 @@ def verify_response(run: Run, response: Response, shows: VisibleFiles | None, at
         attempt.rejected(rejection)
         raise
     except DeclinedError as declined:
+        run.log.add_warnings(reasons.warnings)
         raise attempt.declined(str(declined)) from None
 
 
@@ -150,8 +155,24 @@ def change_files(run: Run, response: Response, shows: VisibleFiles | None, attem
 
 def applied_paths(project: Project, attempt: Attempt, text: str) -> list[str]:
     """Return the paths of an earlier attempt's applied answer, including files that it removed."""
-    changed = {change.path for change in attempt.changes}
-    return [change.path for change in parse_response(text, lambda path: path in changed or project.has(path))]
+    tree = _TreeBefore(project, {change.path for change in attempt.changes})
+    return [change.path for change in read_response(text, Reasons(), tree)]
+
+
+class _TreeBefore(NamedTuple):
+    """The project as the parser saw it before the changes of an answer."""
+
+    project: Project
+    changed: Collection[str]
+
+    def has(self, path: str) -> bool:
+        return path in self.changed or self.project.has(path)
+
+    def has_folder(self, path: str) -> bool:
+        return self.project.has_folder(path)
+
+    def has_line(self, path: str, line: str) -> bool | None:
+        return None if path in self.changed else self.project.has_line(path, line)
 
 
 def _note_applied(log: RunLog, attempt: AttemptLog) -> None:
@@ -219,5 +240,6 @@ def ask(complete: Complete | None, prompt: Prompt, attempt: AttemptLog) -> Respo
         raise NotSetUpError("no LLM can be asked: name a --model")
     attempt.asking(prompt)
     response = complete(prompt, attempt)
+    response = response._replace(text=end_thoughts(response.text, response.thoughts))
     attempt.responded(response, notes_of(response.text))
     return response

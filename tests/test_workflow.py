@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from command import CODE_COMMIT, Run, git, recorded, the_log, wait_for
-from fake_server import FakeServer
+from fake_server import FakeServer, Fault
 
 from code_commit.changes import AppliedChange
 from code_commit.project import find_project
@@ -523,3 +523,53 @@ def test_the_paths_of_an_earlier_answer_are_those_that_were_applied(project_fold
     attempt = Attempt(1, "initial", changes=[AppliedChange("gone.py", "delete", 0, 0, 1)])
     text = "^^^PATH gone.py\n^^^delete\n^^^same.py:\nx\n^^^end\n"
     assert applied_paths(find_project(project_folder), attempt, text) == ["gone.py", "same.py"]
+
+
+def test_an_earlier_answer_that_was_applied_is_read_as_it_was_then(project_folder):
+    """What the parser asked about the files was true before the changes, and suspicions were accepted."""
+    changes = [AppliedChange(path, "replace", 0, 0, 1) for path in ("a.txt", "b.txt")]
+    (project_folder / "a.txt").write_text("API\n")
+    (project_folder / "b.txt").write_text("delete\n")
+    edits = "^^^a.txt\n^^^find\nAPI\n^^^\n^^^replace\nAPI\n^^^end\n"
+    draft, removal = "^^^ok.txt\nDRAFT\n^^^end\n</think>\n", "^^^b.txt\ndelete\n^^^end\n"
+    bare = "^^^c.py\nx\n^^^\n"
+    attempt = Attempt(1, "initial", changes=changes)
+    paths = applied_paths(find_project(project_folder), attempt, draft + edits + removal + bare)
+    assert paths == ["a.txt", "b.txt", "c.py"]
+
+
+THOUGHTS = "Perhaps:\n^^^ok.txt\nDRAFT\n^^^end\n^^^new.txt\nDRAFT\n^^^end\nNo.\n"
+
+
+def test_drafts_in_thoughts_that_come_apart_and_again_do_not_count(project_folder: Path, run_code_commit: Run):
+    reply = {
+        "index": 0,
+        "message": {"content": THOUGHTS + RIGHT, "reasoning_content": THOUGHTS},
+        "finish_reason": "stop",
+    }
+    body = json.dumps({"choices": [reply], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}).encode()
+    with FakeServer(faults=[Fault("status", status=200, body=body)]) as server:
+        done = run_code_commit(project_folder, "--model", "chat:m", "--base-url", server.base_url("chat"))
+    assert done.returncode == 0, done.stderr
+    assert (project_folder / "ok.txt").read_text() == "ok\n"
+    assert not (project_folder / "new.txt").exists()
+    assert "warning: 2 blocks in the model's thoughts do not count" in done.stderr
+    log = the_log(project_folder)
+    record = json.loads((log / "run.json").read_text())
+    assert "thoughts" in [warning["kind"] for warning in record["warnings"]]
+    assert (record["attempts"][0]["leniences"], record["attempts"][0]["notes"]) == (["thoughts-dropped"], "")
+    assert json.loads((log / "1-response.json").read_text())["choices"][0]["message"]["content"] == THOUGHTS + RIGHT
+    (project_folder / "ok.txt").write_text("not yet\n")
+    again = run_code_commit(project_folder, "apply", str(log / "1-response.txt"))
+    assert again.returncode == 0, again.stderr
+    assert (project_folder / "ok.txt").read_text() == "ok\n"
+
+
+def test_blocks_in_thoughts_are_told_of_an_answer_that_changes_nothing_too(project_folder: Path, run_code_commit: Run):
+    drafts = f"<think>\n{RIGHT}</think>\n"
+    answers = drafts + "^^^files\nok.txt\n^^^end\n", drafts + "^^^cannot\nno gcc\n^^^end\n"
+    done = run_code_commit(project_folder, *recorded(project_folder, *answers))
+    assert done.returncode == 4
+    told = [line for line in done.stderr.splitlines() if "thoughts" in line]
+    assert told == ["warning: 1 block in the model's thoughts does not count"]
+    assert (project_folder / "ok.txt").read_text() == "not yet\n"

@@ -27,10 +27,13 @@ Grammar, on lines split at `\n` only; a `\r` before it belongs to the line end o
     ^^^end
 
 A fence may be longer (`^^^^PATH` ... `^^^^end`): inside it, lines that begin with any other number of carets are
-content, so that every file can be sent. Read as well: `^^^PATH x` and `^^^x:` where only x is there; as removals
-`delete` as the only word of a block whose file is there, and `^^^delete`, paths that are there, one a line, `^^^end`;
-`^^^` as the end of a whole file where the answer ends or the next line opens a block of a path with a dot or a slash,
-but in .rst, .md and .txt. Text outside blocks and a leading `<think>...</think>` are ignored.
+content, so that every file can be sent. Carets alone in a line are content where the file has that line. Text outside
+blocks is ignored, with lines of nothing but carets in it, and so are the model's thoughts with all blocks in them.
+
+Read as well, each as a `Lenience`: `^^^PATH x` and `^^^x:` where only x is there; in the short layout `delete` as the
+only word of a block whose file is there; `^^^delete`, paths that are there, one a line, `^^^end`; `^^^` as the end of a
+whole file where the answer ends or the next line opens a block whose path is there or in a folder that is there, but in
+.rst, .md and .txt.
 
 A response that cannot be parsed without a guess is rejected as a whole, with every reason. This package does not decide
 whether a path may be written.
@@ -51,12 +54,15 @@ from code_commit.changes import (
     quoted,
 )
 from code_commit.parse import fences
-from code_commit.parse.fences import Block, Findings, IsThere
+from code_commit.parse.fences import Block, Findings, TreeView
+from code_commit.parse.thoughts import end_thoughts, find_thoughts, report_thoughts, suspect_tagged_blocks
 
-_THINKING = re.compile(r"\s*<think>.*?</think>[ \t]*\r?\n?", re.DOTALL)
+__all__ = ["TreeView", "blocks_of", "end_thoughts", "notes_of", "parse_response", "read_response"]
+
 _DECLINE = "cannot"  # opens the block of a reason, in any case; a file of this name is sent as `./cannot`
+_LISTING = re.compile(r"(?i:files):?")  # a file of this name is sent as `./files`
 _DECLINING = re.compile(rf"(?i:{_DECLINE})(?![\w/-]|\.\S)")
-_LIST = "files"  # opens a list of files to be seen whole; a file of this name is sent as `./files`
+_LIST = "files"  # opens a list of files to be seen whole, in any case
 
 _MIXED = {
     _DECLINE: "^^^cannot stands beside blocks of files: send it alone, or the files without it",
@@ -69,26 +75,58 @@ _NO_BLOCK = (
     " change of the project can do the task, ^^^cannot, the reason on the lines after it, and ^^^end"
 )
 
+_ONLY_THOUGHTS = "the response is only thoughts, {:,} characters of them: end them, and send the answer after them"
+_DELETE_WORD = "its only word is 'delete'"
+_REMOVE = "to remove the file, write ^^^delete in place of the word and of ^^^end"
+_BARE = "^^^ alone ends its block, and ^^^end other blocks of the answer"
+_END = "end it with ^^^end, after all the lines of the file"
+_QUOTED = (
+    "a line of your text begins with ^^^: indent what you quote, by four blanks (a block that this line opens lacks its"
+    " ^^^end)"
+)
+
 _FIND_LINE = re.compile(r"(\^{2,})[ \t]*find[ \t\r]*$", re.MULTILINE)
 _REPLACE_LINE = re.compile(r"^(\^{2,})[ \t]*replace[ \t\r]*$", re.MULTILINE)
 _WORD_DELETE = re.compile(r"\s*delete\s*")
 _DELETE_ALONE = re.compile(r"(\^{2,})[ \t]*delete\s*")
 _SHORT_FIND = re.compile(r"^(\^\^)[ \t]*find(?=[ \t\r]*$)", re.MULTILINE)
 _MOST_LISTED = 200  # files of a list that are read
-_NOTHING = frozenset[str]().__contains__
 
 
-def parse_response(text: str, is_there: IsThere = _NOTHING) -> tuple[RequestedChange, ...]:
+class _NoTree:
+    """A project of which nothing is known to be there but the root."""
+
+    def has(self, _: str) -> bool:
+        return False
+
+    def has_folder(self, _: str) -> bool:
+        return False
+
+    def has_line(self, _path: str, _line: str) -> bool:
+        return False
+
+
+_NO_TREE = _NoTree()
+
+
+def parse_response(text: str, tree: TreeView = _NO_TREE) -> tuple[RequestedChange, ...]:
     """Return the changes of a response in order. Raises FilesAskedError, DeclinedError and RejectedResponseError."""
     reasons = Reasons()
-    changes = read_response(text, reasons, is_there)
+    changes = read_response(text, reasons, tree)
     reasons.reject()
     return changes
 
 
-def read_response(text: str, reasons: Reasons, is_there: IsThere = _NOTHING) -> tuple[RequestedChange, ...]:
-    """Return the readable changes, and add the reasons to reject. Raises FilesAskedError and DeclinedError."""
-    found = _read(text, is_there, reasons)
+def read_response(
+    text: str, reasons: Reasons, tree: TreeView = _NO_TREE, *, is_short: bool = False
+) -> tuple[RequestedChange, ...]:
+    """Return the readable changes, and add the reasons to reject, warnings and leniences. `is_short` says that the
+    prompt had the short layout. Raises FilesAskedError and DeclinedError.
+    """
+    found = _read(text, Findings(text, reasons, tree, is_short=is_short))
+    suspect_tagged_blocks(text, found.cuts, reasons)
+    for path, line in found.bare_ends if found.has_end else ():
+        reasons.suspect(path, line, "bare-end", _BARE, _END)
     if found.listed_in and (found.changes or found.declined_in):
         found.reject(found.listed_in, "mixed", _MIXED[_LIST])
     elif found.declined_in and found.changes:
@@ -98,7 +136,10 @@ def read_response(text: str, reasons: Reasons, is_there: IsThere = _NOTHING) -> 
             raise FilesAskedError(found.listed, found.listed_in)
         if found.declined_in:
             raise DeclinedError("\n".join(found.declined))
-        found.reject(0, "no-block", _NO_BLOCK)
+        if found.are_all_thoughts:
+            found.reject(0, "thoughts", _ONLY_THOUGHTS.format(len(text.strip())))
+        else:
+            found.reject(0, "no-block", _NO_BLOCK)
     return tuple(found.changes.values())
 
 
@@ -113,19 +154,20 @@ def blocks_of(text: str) -> str:
 
 def _pieces(text: str) -> list[str]:
     """Return, in turn, the texts outside blocks and the blocks."""
-    reading = _read(text, is_there=bool)  # a list of removals is a block, whatever is there
-    return [text[start:end] for start, end in pairwise(reading.cuts)]
+    found = _read(text, Findings(text, Reasons()))  # a list of removals is a block, whatever is there
+    return [text[start:end] for start, end in pairwise(found.cuts)]
 
 
-def _read(text: str, is_there: IsThere, reasons: Reasons | None = None) -> Findings:
-    found = Findings(text, is_there, reasons or Reasons())
-    thinking = _THINKING.match(text)
-    position = thinking.end() if thinking else 0
+def _read(text: str, found: Findings) -> Findings:
+    thoughts = find_thoughts(text)
+    report_thoughts(text, thoughts, found.reasons)
+    position, found.are_all_thoughts = thoughts.end, thoughts.are_all
     if text.startswith("\ufeff", position):
+        found.reasons.leniences.add("byte-order-mark")
         position += 1
     found.cuts.append(position)
     while position < len(text) and not found.reasons.more:
-        opening = fences.next_fence(text, position, fences.SHORTEST_FENCE)
+        opening = fences.next_opening(text, position)
         found.cuts.append(opening)
         fences.reject_short_block(found, position, opening)
         position = fences.reject_indented_fences(found, position, opening)
@@ -146,68 +188,84 @@ def _read_block(found: Findings, opening: int) -> int:
     text = found.text
     line = found.line_at(opening)
     carets, name, body = fences.split_fence(text, opening)
-    named = fences.NAMED_WORD.fullmatch(name)
-    if not name or name in fences.INNER or named:
-        return _read_stray_fence(found, opening, named)
-    if name == _LIST or _DECLINING.match(name):
-        return _read_words(found, name, line, carets, body)
-    path = fences.spelled(fences.canonical(name), found.is_there)
+    if fences.is_inner(name):
+        return _read_stray_fence(found, opening)
+    is_list = _LISTING.fullmatch(name)
+    if (is_list or _DECLINING.match(name)) and not found.has_file(name):
+        return _read_words(found, Block(_LIST if is_list else _DECLINE, line, carets), name, body)
+    path = fences.path_of(name, found)
     if not path:
         found.reject(line, "empty-path", f"^^^{quoted(name)} names no file: write the file's path")
-    closing = fences.closing_fence(text, body, carets)
-    _, word, after = fences.split_fence(text, closing)
-    if word == "end" or (closing > body and fences.is_bare_end(text, closing, path)):
-        _add_file(found, FileReplacement(path, text[body:closing], line), carets)
+    return _read_changes(found, Block(path, line, carets), opening, body)
+
+
+def _read_changes(found: Findings, block: Block, opening: int, body: int) -> int:
+    """Read the block of a file, whose content begins at `body`; return where to continue."""
+    closing = fences.closing_of(found, block.path, body, block.carets)
+    _, word, after = fences.split_fence(found.text, closing)
+    is_pointed_out = fences.is_pointed_out(found.text, opening) and not found.has_file(block.path)
+    is_bare = closing > body and not is_pointed_out and fences.is_bare_end(found, closing, block.path)
+    if word == "end" or is_bare:
+        found.note_end(block, is_bare=is_bare)
+        _add_file(found, FileReplacement(block.path, found.text[body:closing], block.line), block.carets)
         return after
     if word == "delete" and closing == body:
         found.closed = None
-        found.add(FileRemoval(path, line))
-        return fences.skip_end(text, after, carets)
+        found.add(FileRemoval(block.path, block.line))
+        return fences.skip_end(found.text, after, block.carets)
     if word == "find" and closing == body:
-        return _read_edits(found, Block(path, line, carets), closing)
-    return fences.reject_inner_fence(found, Block(path, line, carets), closing)
+        return _read_edits(found, block, closing)
+    if is_pointed_out:
+        found.reject(block.line, "quoted-carets", _QUOTED)
+        return body
+    return fences.reject_inner_fence(found, block, closing)
 
 
-def _read_stray_fence(found: Findings, opening: int, named: re.Match[str] | None) -> int:
+def _read_stray_fence(found: Findings, opening: int) -> int:
     """Read `^^^delete` with a list of files, else reject the fence, which opens no block; return where to continue."""
     carets, name, body = fences.split_fence(found.text, opening)
     if name != "delete" or not (paths := fences.listed_removals(found, body, carets)):
+        named = fences.NAMED_WORD.fullmatch(name)
         fences.reject_stray_fence(found, opening, name, named)
         return fences.skip_end(found.text, body, carets) if named else body
     line, found.closed = found.line_at(opening), None
+    found.reasons.leniences.add("listed-removals")
     for path in paths:
         found.add(FileRemoval(path, line))
     return fences.skip_end(found.text, fences.closing_fence(found.text, body, carets), carets)
 
 
-def _read_words(found: Findings, name: str, line: int, carets: int, body: int) -> int:
-    """Read the block, opened in that line, that asks for files or declines the task; return where to continue."""
-    closing = fences.closing_fence(found.text, body, carets)
+def _read_words(found: Findings, block: Block, name: str, body: int) -> int:
+    """Read the block that asks for files or declines the task; return where to continue."""
+    closing = fences.closing_fence(found.text, body, block.carets)
     _, word, after = fences.split_fence(found.text, closing)
     found.closed = None
-    if word != "end" and not fences.is_bare_end(found.text, closing, name):
-        return fences.reject_inner_fence(found, Block(name if name == _LIST else _DECLINE, line, carets), closing)
+    if word != "end" and not fences.is_bare_end(found, closing, name):
+        return fences.reject_inner_fence(found, block, closing)
     words = found.text[body:closing].strip()
-    if name == _LIST:
+    if block.path == _LIST:
         if not words:
-            found.reject(line, "no-list", "^^^files names no file: write the paths on the lines after it")
-        found.listed_in = line
+            found.reject(block.line, "no-list", "^^^files names no file: write the paths on the lines after it")
+        found.listed_in = block.line
         found.listed += [path.strip() for path in words.split("\n") if path.strip()][:_MOST_LISTED]
         return after
     if name.lower() != _DECLINE or not words:
         message = f"^^^{_DECLINE} stands alone on its line, and the reason on the lines after it"
-        found.reject(line, "no-reason", message)
-    found.declined_in = line
+        found.reject(block.line, "no-reason", message)
+    found.declined_in = block.line
     found.declined.append(words)
     return after
 
 
 def _add_file(found: Findings, block: FileReplacement, carets: int) -> None:
     """Add the file or its removal, unless its content is edits or `^^^delete` with other carets than the block's."""
-    if _WORD_DELETE.fullmatch(block.content) and found.is_there(block.path):
-        found.closed = None
-        found.add(FileRemoval(block.path, block.line))
-        return
+    if carets == len(fences.SHORTEST_FENCE) and _WORD_DELETE.fullmatch(block.content) and found.has(block.path):
+        if found.is_short:
+            found.reasons.leniences.add("delete-word")
+            found.closed = None
+            found.add(FileRemoval(block.path, block.line))
+            return
+        found.reasons.suspect(block.path, block.line + 1, "delete-word", _DELETE_WORD, _REMOVE)
     find = _FIND_LINE.match(block.content)
     if find and not any(match[1] == find[1] for match in _REPLACE_LINE.finditer(block.content)):
         find = None
@@ -225,16 +283,16 @@ def _read_edits(found: Findings, block: Block, position: int) -> int:
     carets, word, body = fences.split_fence(text, position)
     while word == "find":
         line, last = found.line_at(position), None
-        position = fences.closing_fence(text, body, carets)
+        position = fences.closing_of(found, block.path, body, carets)
         find = text[body:position]
         _, word, body = fences.split_fence(text, position)
         if word == "to":
-            position = fences.closing_fence(text, body, carets)
+            position = fences.closing_of(found, block.path, body, carets)
             last = text[body:position]
             _, word, body = fences.split_fence(text, position)
         if word != "replace":
             return fences.reject_inner_fence(found, block, position)
-        position = fences.closing_fence(text, body, carets)
+        position = fences.closing_of(found, block.path, body, carets)
         if short := _SHORT_FIND.search(text, body, position):
             found.reject(found.line_at(short.start()), "unclear-edit", fences.unequal_carets(short, carets), block.path)
         if find and last != "":
@@ -246,6 +304,7 @@ def _read_edits(found: Findings, block: Block, position: int) -> int:
         _, word, body = fences.split_fence(text, position)
     if word != "end":
         return fences.reject_inner_fence(found, block, position)
+    found.note_end(block)
     found.closed = EditBlock(block.path, tuple(edits), block.line)
     found.add(found.closed)
     return body

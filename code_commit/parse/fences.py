@@ -1,10 +1,9 @@
 """Fence lines of a response: where they stand, what they say, and the messages about those that cannot be read."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count, islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from code_commit.changes import EditBlock, FileReplacement, Reasons, RequestedChange, quoted
 
@@ -14,11 +13,9 @@ _INDENTED_FENCE = re.compile(r"^[ \t>\ufeff\u200b-\u200d\u2060]+(\^{3,}[^\s^].*)
 _SHORT_END = re.compile(r"^\^\^[ \t]*end(?=[ \t\r]*$)", re.MULTILINE)
 _SHORT_FENCE = re.compile(r"^\^\^[^\s^].*", re.MULTILINE)
 _DECORATED = re.compile(r"(?:PATH[ \t]+)?([^/].*?):?")
-_BARE_END = re.compile(
-    r"\^{3}[ \t\r]*(?:\n[ \t\r]*)*"
-    r"(?:\Z|(?<=\n)\^{3,}[ \t]*(?!(?:end|delete|find|to|replace)\b)(?=[^\s^]*[./])[^\s^]+[ \t\r]*$)",
-    re.MULTILINE,
-)  # a word alone may be what a line of carets points out
+BARE_END = re.compile(r"\^{3}[ \t\r]*(?:\n[ \t\r]*)*(?:\Z|(?<=\n)\^{3,}[ \t]*([^\s^].*)$)", re.MULTILINE)
+_CARETS_ALONE = re.compile(r"\^+(?:[ \t]+\^+)*[ \t\r]*(?:\n|\Z)")
+_POINTED_OUT = re.compile(r"\^+(?:[ \t]+(?:\S+[ \t]+\S|[^\s./]+[ \t\r]*$)|[~|=-])", re.MULTILINE)
 _UNDERLINED = (".rst", ".md", ".txt")
 _REDUNDANT_SLASHES = re.compile(r"(?<=/)\.?/")
 NAMED_WORD = re.compile(r"(delete|end)[ \t]+(\S+)")
@@ -26,7 +23,16 @@ INNER = ("end", "delete", "find", "to", "replace")  # never open a block: a file
 _DEEPEST = 10  # so many fences, one inside the other, are forgotten ends
 _LONGEST_LIST = 10_000  # characters of paths to be removed
 MOST_BLOCKS = 50_000  # no LLM's response has room for so many: the text after them is not read
-IsThere = Callable[[str], bool]
+
+
+class TreeView(Protocol):
+    """The questions of the parser about the project, which it never looks at itself."""
+
+    def has(self, path: str) -> bool: ...
+    def has_folder(self, path: str) -> bool: ...
+
+    def has_line(self, path: str, line: str) -> bool | None:
+        """Tell whether a file has this line, blanks at its end left out of account; None if it may have had it."""
 
 
 class Block(NamedTuple):
@@ -44,13 +50,16 @@ class Findings:
     """The results of the parser so far. Lines are counted from 1, for positions that come in ascending order.
 
     `cuts` are, in turn, the starts of the text outside blocks and of the blocks; a stray fence counts as a block.
-    `is_there` tells whether the project has a path. `declined` and `listed` have the lines of `^^^cannot` and
-    `^^^files` blocks, `declined_in` and `listed_in` the line of the last.
+    `declined` and `listed` have the lines of `^^^cannot` and `^^^files` blocks, `declined_in` and `listed_in` the line
+    of the last. `bare_ends` are the files whose blocks `^^^` alone closes; `has_end` says that `^^^end` closes one.
+    Every path of an answer is there if the `tree` is unknown.
     """
 
     text: str
-    is_there: IsThere
     reasons: Reasons
+    tree: TreeView | None = None
+    is_short: bool = False
+    are_all_thoughts: bool = False
     changes: dict[str, RequestedChange] = field(default_factory=dict)
     line: int = 1
     counted_to: int = 0
@@ -62,6 +71,44 @@ class Findings:
     declined: list[str] = field(default_factory=list)
     listed_in: int = 0
     listed: list[str] = field(default_factory=list)
+    bare_ends: list[tuple[str, int]] = field(default_factory=list)
+    has_end: bool = False
+    _lines: dict[tuple[str, int], bool | None] = field(default_factory=dict)
+
+    def has(self, path: str) -> bool:
+        return self.tree is None or self.tree.has(path)
+
+    def has_file(self, path: str) -> bool:
+        """Tell whether a path is there, and no folder; never in an unknown tree."""
+        return self.tree is not None and self.tree.has(path) and not self.tree.has_folder(path)
+
+    def has_place(self, path: str) -> bool:
+        """Tell whether a path is there or could be a new file of a folder that is there."""
+        if self.has(path):
+            return True
+        is_file_name = "." in path or "/" in path  # a word alone may be what a line of carets points out
+        return is_file_name and not re.search(r"\s", path) and self._has_folder(path.rpartition("/")[0])
+
+    def _has_folder(self, path: str) -> bool:
+        return not path or self.tree is None or self.tree.has_folder(path)
+
+    def is_content(self, position: int, path: str, carets: int) -> bool:
+        """Tell whether a line of carets alone is the file's own: the file has it, or may have it and no block ends."""
+        key = path, carets
+        if key not in self._lines:
+            self._lines[key] = self.tree.has_line(path, "^" * carets) if self.tree else None
+        is_own = self._lines[key]
+        return not is_bare_end(self, position, path) if is_own is None else is_own
+
+    def note_end(self, block: Block, *, is_bare: bool = False) -> None:
+        """Note how a block ends, and that its fences are longer than those of the specification."""
+        if is_bare:
+            self.bare_ends.append((block.path, block.line))
+            self.reasons.leniences.add("bare-end")
+        else:
+            self.has_end = True
+        if block.carets > len(SHORTEST_FENCE):
+            self.reasons.leniences.add("longer-fence")
 
     def line_at(self, position: int) -> int:
         self.line += self.text.count("\n", self.counted_to, position)
@@ -105,6 +152,41 @@ def closing_fence(text: str, position: int, carets: int) -> int:
     return position
 
 
+def closing_of(found: Findings, path: str, position: int, carets: int) -> int:
+    """Return where the next fence of a file's block stands, past lines of carets that the file has itself."""
+    closing = closing_fence(found.text, position, carets)
+    while closing < len(found.text):
+        _, word, after = split_fence(found.text, closing)
+        if word or not found.is_content(closing, path, carets):
+            break
+        closing = closing_fence(found.text, after, carets)
+    return closing
+
+
+def next_opening(text: str, position: int) -> int:
+    """Return where the next fence line starts that is not of carets and blanks alone; else the end."""
+    position = next_fence(text, position, SHORTEST_FENCE)
+    while alone := _CARETS_ALONE.match(text, position):
+        position = next_fence(text, alone.end(), SHORTEST_FENCE)
+    return position
+
+
+def is_inner(name: str) -> bool:
+    """Tell whether a fence with these words opens no block."""
+    return name in INNER or NAMED_WORD.fullmatch(name) is not None
+
+
+def opens_block(text: str) -> bool:
+    """Tell whether a fence of the text may open a block."""
+    position = next_opening(text, 0)
+    while position < len(text):
+        _, name, after = split_fence(text, position)
+        if not is_inner(name):
+            return True
+        position = next_opening(text, after)
+    return False
+
+
 def skip_end(text: str, position: int, carets: int) -> int:
     length, word, after = split_fence(text, position)
     return after if length == carets and word == "end" else position
@@ -115,18 +197,31 @@ def canonical(name: str) -> str:
     return _REDUNDANT_SLASHES.sub("", name).removeprefix("./")
 
 
-def spelled(name: str, is_there: IsThere) -> str:
-    """Return the path of `PATH x` or `x:` where only x is there, else the name as it is."""
-    if not name.startswith("PATH") and not name.endswith(":"):
-        return name
-    match = _DECORATED.fullmatch(name)
-    path = canonical(match[1]) if match else name
-    return path if path != name and is_there(path) and not is_there(name) else name
+def path_of(name: str, found: Findings) -> str:
+    """Return the path that a fence names: of `PATH x` or `x:` x where only that is there."""
+    path = canonical(name)
+    if not path.startswith("PATH") and not path.endswith(":"):
+        return path
+    match = _DECORATED.fullmatch(path)
+    plain = canonical(match[1]) if match else path
+    if plain == path or found.has(path) or not found.has(plain):
+        return path
+    found.reasons.leniences.add("decorated-path")
+    return plain
 
 
-def is_bare_end(text: str, position: int, path: str) -> bool:
+def is_bare_end(found: Findings, position: int, path: str) -> bool:
     """Tell whether `^^^` alone stands there at the end of the answer or before a block, and underlines no heading."""
-    return not path.rstrip(":").lower().endswith(_UNDERLINED) and _BARE_END.match(text, position) is not None
+    match = BARE_END.match(found.text, position)
+    if match is None or path.rstrip(":").lower().endswith(_UNDERLINED):
+        return False
+    name = (match[1] or "").removesuffix("\r").strip(" \t")
+    return not name or not (name.split()[0] in INNER or not found.has_place(path_of(name, found)))
+
+
+def is_pointed_out(text: str, position: int) -> bool:
+    """Tell whether words follow the carets there as in what a compiler prints below a line of code."""
+    return _POINTED_OUT.match(text, position) is not None
 
 
 def listed_removals(found: Findings, start: int, carets: int) -> list[str]:
@@ -135,7 +230,7 @@ def listed_removals(found: Findings, start: int, carets: int) -> list[str]:
     if end - start > _LONGEST_LIST or skip_end(found.text, end, carets) == end:
         return []
     paths = [canonical(line.strip()) for line in found.text[start:end].split("\n") if line.strip()]
-    return paths if all(map(found.is_there, paths)) else []
+    return paths if all(map(found.has, paths)) else []
 
 
 def _outer_end(text: str, position: int, carets: int) -> int:
@@ -189,9 +284,6 @@ def _about_prose(block: Block) -> str:
 def reject_stray_fence(found: Findings, position: int, name: str, named: re.Match[str] | None) -> None:
     """Reject a fence that opens no block. After a block reject only the first: the others may be lines of its file."""
     line, block = found.line_at(position), found.closed
-    if not name:
-        found.reject(line, "empty-path", "the fence names no file: write ^^^ and the file's path on one line")
-        return
     if named:
         message = f"^^^{named[1]} stands alone on its line: leave '{quoted(named[2])}' out"
         if named[1] == "delete":

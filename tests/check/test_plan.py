@@ -11,6 +11,8 @@ import pytest
 from command import CODE_COMMIT, Run, git
 from fake_server import FakeServer
 
+from code_commit.project import find_project
+
 KEY = "sk-test-0123456789abcdef"
 
 
@@ -306,3 +308,14 @@ def test_standard_input_is_not_read(project_folder: Path):
         os.close(read_end)
         os.close(write_end)
     assert done.returncode == 0, done.stderr
+
+
+def test_what_the_parser_asks_of_the_project(project_folder: Path):
+    project = find_project(project_folder)
+    (project_folder / "a.txt").write_bytes(b"API\n^^^ \r\n\xff\n  ^^^^\n")
+    (project_folder / "link.txt").symlink_to("a.txt")
+    os.mkfifo(project_folder / "pipe")
+    assert [project.has_line("a.txt", line) for line in ("^^^", "API", "^^^^", "AP")] == [True, True, False, False]
+    odd = ["none", "link.txt", "pipe", "", ".git", "../a.txt", "/etc/hosts", "\0", "x" * 300, "a.txt/b", "\udc80"]
+    assert not any(project.has_line(path, "^^^") for path in odd)
+    assert [path for path in ["", ".git", *odd] if project.has_folder(path)] == ["", ".git", "", ".git"]

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from trees import Files
 
 from code_commit.changes import (
     DeclinedError,
@@ -24,8 +25,8 @@ Asked = str | tuple[Edit, ...] | None
 """What is asked for a file: its content, edits, or None to remove it."""
 
 
-def contents(text: str) -> dict[str, Asked]:
-    return {change.path: asked(change) for change in parse_response(text)}
+def contents(text: str, *paths: str) -> dict[str, Asked]:
+    return {change.path: asked(change) for change in parse_response(text, Files(*paths))}
 
 
 def asked(change: RequestedChange) -> Asked:
@@ -82,21 +83,33 @@ ACCEPTED = {
         {"cannot": "x\n", "cannot.md": "", "a/cannot b": "", "Cannot_x": ""},
     ),
     "files named files": (
-        "^^^./files\nx\n^^^end\n^^^Files\n^^^end\n^^^files.txt\n^^^end\n",
-        {"files": "x\n", "Files": "", "files.txt": ""},
+        "^^^./files\nx\n^^^end\n^^^./Files\n^^^end\n^^^files.txt\n^^^end\n^^^a/files\n^^^end\n",
+        {"files": "x\n", "Files": "", "files.txt": "", "a/files": ""},
+    ),
+    "lines of carets outside": (
+        "import fs\n^^^^^^\n^^^ ^^^\t\r\n^^^a\nx\n^^^end\n^^^\n^^^^\n^^^b\n^^^delete\n^^^",
+        {"a": "x\n", "b": None},
     ),
     "bare ends": (
         "^^^a.py\nx\n^^^\n^^^b.c\ny\n^^^ \r\n\n^^^c/d\n\n^^^\n\t\n",
         {"a.py": "x\n", "b.c": "y\n", "c/d": "\n"},
+        "c/e",
+    ),
+    "bare ends before files that are there": (
+        "^^^a.py\nx\n^^^\n^^^b c\ny\n^^^\n^^^PATH c/d:\n^^^delete\n",
+        {"a.py": "x\n", "b c": "y\n", "c/d": None},
+        "b c",
+        "c/d",
     ),
     "a bare end before a removal": ("^^^a\nx\n^^^\n^^^b.c\n^^^delete\n", {"a": "x\n", "b.c": None}),
     "dots in names": ("^^^src/..rs\n^^^end\n^^^.../a\n^^^end\n", {"src/..rs": "", ".../a": ""}),
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), ACCEPTED.values(), ids=ACCEPTED)
-def test_accepts(text, expected):
-    assert contents(text) == expected
+@pytest.mark.parametrize("row", ACCEPTED.values(), ids=ACCEPTED)
+def test_accepts(row):
+    text, expected, *paths = row
+    assert contents(text, *paths) == expected
 
 
 EDITS = {
@@ -150,31 +163,76 @@ SPELLED = {
 @pytest.mark.parametrize(("name", "paths", "path"), SPELLED.values(), ids=SPELLED)
 def test_a_word_or_colon_beside_a_path_is_left_out_where_only_the_path_is_there(name, paths, path):
     for block in (f"^^^{name}\nx\n^^^end\n", f"^^^{name}\n^^^delete\n"):
-        assert [change.path for change in parse_response(block, paths.__contains__)] == [path]
+        assert [change.path for change in parse_response(block, Files(*paths))] == [path]
         assert [change.path for change in parse_response(block)] == [name.removeprefix("./").replace("//", "/")]
 
 
 @pytest.mark.parametrize("content", ["delete\n", " delete\r\n", "\ndelete\n\n"])
 @pytest.mark.parametrize("end", ["^^^end\n", "^^^end", "^^^\n"])
-def test_the_word_delete_alone_removes_a_file_that_is_there(content, end):
-    (change,) = parse_response(f"^^^a.py\n{content}{end}", "a.py".__eq__)
-    assert change == FileRemoval("a.py", 1)
+def test_the_word_delete_alone_removes_a_file_that_is_there_in_the_short_layout(content, end):
+    text, reasons = f"^^^a.py\n{content}{end}", Reasons()
+    assert read_response(text, reasons, Files("a.py"), is_short=True) == (FileRemoval("a.py", 1),)
+    assert "delete-word" in reasons.leniences
+    assert read_response(text, Reasons(), Files("b.py"), is_short=True) == (FileReplacement("a.py", content, 1),)
+    longer = text.replace("^^^", "^^^^")
+    if not end.endswith("^^^\n"):
+        assert read_response(longer, Reasons(), Files("a.py"), is_short=True) == (FileReplacement("a.py", content, 1),)
 
-    (change,) = parse_response(f"^^^a.py\n{content}{end}", "b.py".__eq__)
-    assert change == FileReplacement("a.py", content, 1)
+
+def test_elsewhere_the_word_delete_alone_is_text_once_it_is_sent_again():
+    text = "^^^a.py\ndelete\n^^^end\n"
+    with pytest.raises(RejectedResponseError) as caught:
+        parse_response(text, Files("a.py"))
+    assert caught.value.may_be_meant
+    assert caught.value.reasons == [
+        (
+            "line 2: a.py: its only word is 'delete': to remove the file, write ^^^delete in place of the word and of"
+            " ^^^end; or send it again just so if it is meant"
+        )
+    ]
+    known = Reasons({("delete-word", "a.py")}.__contains__)
+    assert read_response(text, known, Files("a.py")) == (FileReplacement("a.py", "delete\n", 1),)
+    assert [warning.kind for warning in known.warnings] == ["delete-word"]
+    assert parse_response(text, Files("b.py")) == parse_response(text.replace("^^^", "^^^^"), Files("a.py"))
 
 
 @pytest.mark.parametrize("content", ["Delete\n", "delete a.py\n", "delete\ndelete\n", "# delete\n", "delete()\n"])
 def test_a_file_that_holds_more_than_the_word_delete_is_a_file(content):
-    (change,) = parse_response(f"^^^a.py\n{content}^^^end\n", "a.py".__eq__)
-    assert change == FileReplacement("a.py", content, 1)
+    for is_short in (False, True):
+        reasons = Reasons()
+        changes = read_response(f"^^^a.py\n{content}^^^end\n", reasons, Files("a.py"), is_short=is_short)
+        assert (changes, reasons.kept) == ((FileReplacement("a.py", content, 1),), [])
+
+
+@pytest.mark.parametrize("fence", ["^^^", "^^^^"])
+def test_a_line_of_carets_that_the_file_has_is_a_part_of_it(fence):
+    files = Files(**{"a.py": f"API\n{fence}\nx\n"})
+    content = f"foo\n{fence}\ny\n{fence} \r\n"
+    assert parse_response(f"{fence}a.py\n{content}{fence}end\n", files) == (FileReplacement("a.py", content, 1),)
+    (block,) = parse_response(f"{fence}a.py\n{fence}find\nAPI\n{fence}\n{fence}replace\n{content}{fence}end\n", files)
+    assert block.edits == (Edit(f"API\n{fence}\n", content),)
+    for text in (f"{fence}a.py\nfoo\n{fence}\n", f"{fence}a.py\nfoo\n{fence}\n{fence}b.py\nx\n{fence}end\n"):
+        with pytest.raises(RejectedResponseError):
+            parse_response(text, files)
+
+
+def test_a_bare_end_beside_other_ends_is_accepted_once_it_is_sent_again():
+    text = "^^^a.py\nx\n^^^end\n^^^b.py\ny\n^^^\n"
+    reasons, known = Reasons(), Reasons({("bare-end", "b.py")}.__contains__)
+    read_response(text, reasons)
+    assert [(reason.path, reason.line, reason.rule, reason.may_be_meant) for reason in reasons.kept] == [
+        ("b.py", 4, "bare-end", True)
+    ]
+    assert [change.path for change in read_response(text, known)] == ["a.py", "b.py"]
+    assert not known.kept
+    assert contents("^^^a.py\n^^^delete\n^^^b.py\ny\n^^^\n") == {"a.py": None, "b.py": "y\n"}
 
 
 def test_paths_that_are_there_between_delete_and_end_are_removed():
     text = "I remove both.\n\n^^^delete\na.py\n./docs//b c.md\r\n\n^^^end\nNobody uses them.\n\n^^^c.py\nx\n^^^end\n"
     paths = ["a.py", "docs/b c.md", "c.py"]
     removed = FileRemoval("a.py", 3), FileRemoval("docs/b c.md", 3)
-    assert parse_response(text, paths.__contains__) == (*removed, FileReplacement("c.py", "x\n", 9))
+    assert parse_response(text, Files(*paths)) == (*removed, FileReplacement("c.py", "x\n", 9))
     assert notes_of(text) == "I remove both.\n\nNobody uses them."
 
 
@@ -190,12 +248,12 @@ def test_paths_that_are_there_between_delete_and_end_are_removed():
 )
 def test_any_other_delete_outside_a_block_is_rejected(text):
     with pytest.raises(RejectedResponseError, match=r"\^\^\^delete stands outside a block"):
-        parse_response(text, "a.py".__eq__)
+        parse_response(text, Files("a.py"))
 
 
 def test_two_spellings_of_one_path_are_one_file():
     with pytest.raises(RejectedResponseError, match="the file comes twice"):
-        parse_response("^^^PATH a\nx\n^^^end\n^^^a\ny\n^^^end\n", "a".__eq__)
+        parse_response("^^^PATH a\nx\n^^^end\n^^^a\ny\n^^^end\n", Files("a"))
 
 
 _LINES = ["^^^a.py", "^^^b.rst", "^^^c/d", "^^^^e", "^^^end", "^^^^end", "^^^delete", "^^^", "^^^^", "^^", "x", "", " "]
@@ -233,9 +291,13 @@ NOTES = {
     "around blocks": ("First.\n^^^a\nx\n^^^end\nThen.\n^^^b\n^^^delete\n^^^end\nLast.\n", "First.\nThen.\nLast."),
     "no block": ("I cannot do that.\n", "I cannot do that."),
     "thoughts are not said": ("<think>hm</think>\nDone.\n^^^a\n^^^end\n", "Done."),
+    "drafts are not said": ("Hm.\n^^^a\nx\n^^^end\nNo.\n</think>\nDone.\n^^^b\n^^^end\n", "Done."),
     "content with fences": ("^^^^a\n^^^b\nx\n^^^end\n^^^^end\nDone.", "Done."),
     "an unclosed block": ("Here:\n^^^a\nx\n", "Here:"),
-    "stray fences": ("A\n^^^end\nB\n^^^\nC\n^^^delete\nD", "A\nB\nC\nD"),
+    "stray fences": ("A\n^^^end\nB\n^^^delete\nD", "A\nB\nD"),
+    "lines of carets": ("A\n^^^\n^^^a\nx\n^^^\ny\n^^^end\n^^^^", "A\n^^^\n^^^^"),
+    "bare ends": ("A\n^^^a\nx\n^^^\n^^^b\ny\n^^^\n", "A"),
+    "a quotation": ("A\n^^^^^ expected ;\nB\n^^^a\n^^^end\n", "A\nB"),
     "edits": ("A\n^^^a\n^^^find\nx\n^^^replace\ny\n^^^find\nx\n^^^replace\n^^^end\nB", "A\nB"),
     "a range": ("A\n^^^a\n^^^find\nx\n^^^to\ny\n^^^replace\n^^^end\nB", "A\nB"),
     "unclosed edits": ("A\n^^^a\n^^^find\nx\n^^^replace\ny\n", "A"),
@@ -266,7 +328,7 @@ def test_a_fence_is_found_wherever_it_stands(pieces):
 REJECTED = {
     "nothing": ("", ["no-block"]),
     "prose alone": ("I cannot do that.\n", ["no-block"]),
-    "unclosed thoughts": ("<think>\nwell", ["no-block"]),
+    "unclosed thoughts": ("<think>\nwell", ["thoughts"]),
     "unclosed": ("^^^a\nx\n", ["unclosed"]),
     "cut off after the path": ("^^^a", ["unclosed"]),
     "cut off inside the end": ("^^^a\nx\n^^^en", ["fence-in-block", "unclosed"]),
@@ -278,24 +340,29 @@ REJECTED = {
     ),
     "ends in a block": ("^^^a.md\nIt ends with\n^^^end\nor\n^^^end\nor\n^^^delete\n.\n^^^end\n", ["stray-fence"]),
     "end with a name": ("^^^a\nx\n^^^end a\n^^^end\n", ["fence-in-block"]),
-    "a bare end of an empty file, or a removal that was cut off": ("^^^a\n^^^", ["fence-in-block", "empty-path"]),
-    "a bare end before words": ("^^^a\nx\n^^^\nDone.\n", ["fence-in-block", "empty-path"]),
+    "a bare end of an empty file, or a removal that was cut off": ("^^^a\n^^^", ["fence-in-block"]),
+    "a bare end before words": ("^^^a\nx\n^^^\nDone.\n", ["fence-in-block"]),
     "a bare end before an indented fence": (
         "^^^a\nx\n^^^\n  ^^^b\ny\n^^^end\n",
-        ["fence-in-block", "empty-path", "indented-fence", "stray-fence"],
+        ["fence-in-block", "indented-fence", "stray-fence"],
     ),
-    "a bare end before an end": ("^^^a\nx\n^^^\n^^^end\n", ["fence-in-block", "empty-path", "stray-fence"]),
-    "a bare end of four carets": ("^^^^a\nx\n^^^^\n^^^b\n^^^end\n", ["fence-in-block", "empty-path"]),
-    "an underlined heading": ("^^^a.RST\nABC\n^^^\n^^^b.c\n^^^end\n", ["fence-in-block", "empty-path"]),
-    "carets that point at something": ("^^^a.out\nx\n^^^\n^^^ expected y.z\nz\n^^^end\n", ["fence-in-block", "empty-path"]),
-    "carets that point at something, in a word": ("^^^a.out\nx\n^^^\n^^^here\nz\n^^^end\n", ["fence-in-block", "empty-path"]),
-    "edits with a bare end": ("^^^a\n^^^find\nx\n^^^replace\ny\n^^^", ["fence-in-block", "empty-path"]),
+    "a bare end before an end": ("^^^a\nx\n^^^\n^^^end\n", ["fence-in-block", "stray-fence"]),
+    "a bare end of four carets": ("^^^^a\nx\n^^^^\n^^^b\n^^^end\n", ["fence-in-block"]),
+    "an underlined heading": ("^^^a.RST\nABC\n^^^\n^^^b.c\n^^^end\n", ["fence-in-block"]),
+    "carets that point at something": ("^^^a.out\nx\n^^^\n^^^ expected y.z\nz\n^^^end\n", ["fence-in-block"]),
+    "a bare end before a folder that is not there": ("^^^a.py\nx\n^^^\n^^^b/c.py\n^^^end\n", ["fence-in-block"]),
+    "carets that point at something, in a word": ("^^^a.out\nx\n^^^\n^^^here\nz\n^^^end\n", ["fence-in-block"]),
+    "edits with a bare end": ("^^^a\n^^^find\nx\n^^^replace\ny\n^^^", ["fence-in-block"]),
     "stray end": ("^^^a\n^^^end\n^^^end\n", ["stray-fence"]),
     "stray delete": ("^^^delete\n^^^a\n^^^end\n", ["stray-fence"]),
     "indented": ("^^^a\n^^^end\n  ^^^b\nx\n  ^^^end\n", ["indented-fence", "indented-fence"]),
     "quoted": ("> ^^^b\n> x\n> ^^^end\n", ["indented-fence", "indented-fence"]),
     "after a zero-width space": ("\u200b^^^b\nx\n^^^end\n", ["indented-fence", "stray-fence"]),
-    "empty path": ("^^^\nx\n^^^end\n", ["empty-path", "stray-fence"]),
+    "no path": ("^^^\nx\n^^^end\n", ["stray-fence"]),
+    "carets that are quoted": ("int a = b\n^^^^ expected ;\n^^^a\nx\n^^^end\n", ["quoted-carets"]),
+    "carets and a path with a word": ("^^^ expected ;\n^^^a.b\nx\n^^^end\n", ["quoted-carets"]),
+    "carets and other signs": ("^^^~~~~\nDone.\n^^^^ undefined\n^^^a\nx\n^^^end\n", ["quoted-carets"] * 2),
+    "carets that are quoted, at the end": ("^^^a\nx\n^^^end\nint a\n^^^ expected ;\n^^^\n", ["quoted-carets"]),
     "path of slashes": ("^^^./\nx\n^^^end\n", ["empty-path"]),
     "twice": ("^^^a\nx\n^^^end\n^^^a\ny\n^^^end\n", ["duplicate-path"]),
     "replaced and removed": ("^^^a\n^^^end\n^^^./a\n^^^delete\n", ["duplicate-path"]),
@@ -377,6 +444,7 @@ def test_a_reason_alone_declines_the_task(text, reason):
     [
         ("First:\n^^^files\n\n a b.txt\r\n- ./c\n^^^end\nThen.\n", ["a b.txt", "- ./c"]),
         ("^^^^files\n^^^a\n^^^^end\n^^^files\nb\n^^^end", ["^^^a", "b"]),
+        ("^^^FILES\na\n^^^end\n^^^Files: \nb\n^^^end\n", ["a", "b"]),
         ("^^^files\n" + "a\n" * 10_000 + "^^^end\n", ["a"] * 200),
     ],
 )
@@ -384,6 +452,13 @@ def test_a_list_alone_asks_for_files(text, names):
     with pytest.raises(FilesAskedError) as caught:
         parse_response(text)
     assert caught.value.names == names
+
+
+def test_a_file_that_is_there_is_that_file_whatever_its_name():
+    text = "^^^FILES\na\n^^^end\n^^^Cannot\nx\n^^^end\n"
+    assert contents(text, "FILES", "Cannot") == {"FILES": "a\n", "Cannot": "x\n"}
+    with pytest.raises(FilesAskedError):
+        parse_response("^^^files\na\n^^^end\n", Files("files/a"))  # a folder
 
 
 @pytest.mark.parametrize(("text", "rules"), REJECTED.values(), ids=REJECTED)
@@ -422,8 +497,8 @@ TOLD = {
     "an end with a path outside": ("^^^end src/a.h\n", "line 1: ^^^end stands alone on its line: leave 'src/a.h' out"),
     "a note": (
         "^^^ sign is the fence.\n",
-        ("line 1: sign is the fence.: the block is not closed: put ^^^end on a line of its own after the file's last line; "
-        "when line 1 is text for the reviewer, do not begin it with ^^^"),
+        ("line 1: a line of your text begins with ^^^: indent what you quote, by four blanks (a block that this line opens "
+        "lacks its ^^^end)"),
     ),
     "a short opening": (
         "^^^b\n^^^end\nNow:\n^^shop/cli.py\nx\n^^^end\n",
@@ -485,7 +560,8 @@ FLOODS = {
     # a line, how many of it, the rule that all of them break, how many reasons there are
     "forgotten ends": ("^^^a\n", 20_000, {"fence-in-block"}, 20_000),
     "stray ends": ("^^^end\n", 20_000, {"stray-fence"}, 20_000),
-    "no names": ("^^^\n", 20_000, {"empty-path"}, 20_000),
+    "no names": ("^^^\n", 20_000, {"no-block"}, 1),
+    "quotations": ("^^^ expected ;\n", 20_000, {"quoted-carets"}, 20_000),
     "indented fences": (" ^^^a\n", 20_000, {"indented-fence"}, 20_000),
     "line ends": ("\n", 1_000_000, {"no-block"}, 1),
     "blanks": (" ", 1_000_000, {"no-block"}, 1),
@@ -528,7 +604,7 @@ def test_what_is_said_of_a_huge_path_is_short(path):
 
 @pytest.mark.parametrize(
     "piece",
-    [" ", " \n", "^", "^^ ", "^^ find ", "^^ end\t", " ^^", " ^^^", " ^^^ ", "\t>\ufeff", "^^^^ delete ", "^^^a\n^^ find\n", "^^^to\n", "^^^files\na\n^^^end\n", "/", "./"],
+    [" ", " \n", "^", "^^ ", "^^ find ", "^^ end\t", " ^^", " ^^^", " ^^^ ", "\t>\ufeff", "^^^^ delete ", "^^^a\n^^ find\n", "^^^to\n", "^^^files\na\n^^^end\n", "/", "./", "^^^\n", "^^^^ ^^^", "<think>\n", "</think>^^^a\n", "<a:", "<|channel|>final", "<x>\n", "```\n</think>\n"],
     ids=ascii,
 )  # fmt: skip
 def test_the_time_is_linear_in_the_size(piece):

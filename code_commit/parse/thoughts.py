@@ -1,0 +1,202 @@
+"""The model's thoughts in a response, and the place where its answer begins. Blocks in thoughts do not count."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from code_commit.changes import Reasons, RunWarning, quoted
+from code_commit.marks import Mark, fenced_marks, find_marks, may_have_marks
+from code_commit.parse import fences
+
+_MOST_UNCLOSED = 1_000  # blocks and quotations; they alone reject an answer of which they all count
+_TAG = re.compile(r"^ {0,3}<(/?)([A-Za-z][\w:.-]*)(?:\s[^<>\n]*)?>[ \t\r]*$", re.MULTILINE)
+_ANSWER = re.compile(r"(?i:(?:.*[_:-])?(?:answer|response|output|result|solution|final))")
+_WORD = re.compile(r"\S+")
+_ONLY_NAMED = "; a tag that is only spoken of stands in backticks"
+_UNENDED = (
+    "the thoughts that begin here never end, and blocks in thoughts do not count: end them, and send the answer then"
+)
+_SEND_AGAIN = "send the blocks that count, without thoughts or tags around them"
+
+
+class Thoughts(NamedTuple):
+    """The place where the answer begins, how many blocks stand before it, and what is wrong with the marks after it.
+
+    `doubt` is a mark that makes thoughts of blocks that may be the answer; `unended` opens thoughts that never end.
+    """
+
+    end: int = 0
+    dropped: int = 0
+    doubt: Mark | None = None
+    unended: Mark | None = None
+    are_all: bool = False
+
+
+class _Span(NamedTuple):
+    """A text outside of closed blocks; a draft is the text of a block that is not closed."""
+
+    start: int
+    end: int
+    is_draft: bool
+
+
+def find_thoughts(text: str) -> Thoughts:
+    """Return where thoughts end: after the last closing mark outside of blocks that has blocks after it."""
+    openings, spans = _outline(text) if may_have_marks(text) else ([], [])
+    marks = list(_marks_in(text, spans))
+    end = dropped = 0
+    is_open = False
+    for mark in marks:
+        before = bisect_left(openings, mark.end)
+        if mark.opens:
+            is_open = is_open or mark.is_firm
+        elif mark.is_firm or (is_open and not before):
+            is_open = False
+            if before < len(openings) or not openings:
+                end, dropped = mark.end, before
+    doubt, unended = _find_faults([mark for mark in marks if mark.start >= end], openings, dropped)
+    if openings:
+        return Thoughts(end, dropped, doubt, unended)
+    are_all = bool(marks) and not text[end : unended.start if unended else None].strip()
+    return Thoughts(len(text) if are_all else end, are_all=are_all)
+
+
+def _find_faults(marks: Sequence[Mark], openings: Sequence[int], dropped: int) -> tuple[Mark | None, Mark | None]:
+    """Return the mark that puts blocks in doubt which count, and the one that opens thoughts without an end."""
+    doubt = opened = None
+    for mark in marks:
+        before = bisect_left(openings, mark.end)
+        if mark.opens:
+            opened = opened or (mark if mark.is_firm else None)
+        else:
+            is_after_all = opened is not None and bisect_left(openings, opened.end) == len(openings)
+            if before > dropped and not is_after_all and (mark.is_firm or before < len(openings)):
+                doubt = mark
+            opened = None
+    if opened is None or not openings:
+        return doubt, opened
+    before = bisect_left(openings, opened.end)
+    if before == dropped:
+        return doubt, opened
+    return doubt or (opened if before < len(openings) else None), None
+
+
+def _outline(text: str) -> tuple[list[int], list[_Span]]:
+    """Return where blocks open, and the texts outside of closed blocks; none where too many are not closed."""
+    glued = fenced_marks(text, fences.SHORTEST_FENCE)
+    openings: list[int] = []
+    spans: list[_Span] = []
+    position, is_draft, unclosed = int(text.startswith("\ufeff")), False, 0
+    while position < len(text) and unclosed < _MOST_UNCLOSED:
+        opening = fences.next_opening(text, position)
+        if (at := bisect_left(glued, position)) < len(glued):
+            opening = min(opening, glued[at])
+        spans.append(_Span(position, opening, is_draft))
+        _, name, position = fences.split_fence(text, opening)
+        is_draft = False
+        if opening < len(text) and not fences.is_inner(name):
+            end = _end_of_block(text, opening)
+            if end or not fences.is_pointed_out(text, opening):
+                openings.append(opening)
+                is_draft = not end
+            unclosed += not end
+            position = end or position
+    return (openings, spans) if unclosed < _MOST_UNCLOSED else ([], [])
+
+
+def _end_of_block(text: str, opening: int) -> int:
+    """Return where the text after a closed block begins, 0 if the block is not closed."""
+    carets, _, body = fences.split_fence(text, opening)
+    closing = fences.closing_fence(text, body, carets)
+    _, word, after = fences.split_fence(text, closing)
+    if word == "delete" and closing == body:
+        return fences.skip_end(text, after, carets)
+    if word == "find" and closing == body:
+        while word in ("find", "to", "replace"):
+            _, word, after = fences.split_fence(text, fences.closing_fence(text, after, carets))
+        return after if word == "end" else 0
+    while not word and closing < len(text):
+        if fences.BARE_END.match(text, closing):
+            return after
+        closing = fences.closing_fence(text, after, carets)
+        _, word, after = fences.split_fence(text, closing)
+    return after if word == "end" else 0
+
+
+def _marks_in(text: str, spans: Sequence[_Span]) -> Iterator[Mark]:
+    """Yield the marks outside of blocks, but for a pair in one that is not closed: it may be a part of the file."""
+    starts = [span.start for span in spans]
+    opened: tuple[int, Mark] | None = None
+    for mark in find_marks(text, [(span.start, span.end) for span in spans]):
+        at = bisect_right(starts, mark.start) - 1
+        if opened and (mark.opens or opened[0] != at):
+            yield opened[1]
+            opened = None
+        if mark.opens and spans[at].is_draft:
+            opened = at, mark
+        elif opened:
+            opened = None
+        else:
+            yield mark
+    if opened:
+        yield opened[1]
+
+
+def report_thoughts(text: str, thoughts: Thoughts, reasons: Reasons) -> None:
+    """Add what the marks say against the answer, and the warning that counts dropped blocks."""
+    if thoughts.end:
+        reasons.leniences.add("thoughts-dropped")
+    if thoughts.dropped:
+        counted = "1 block" if thoughts.dropped == 1 else f"{thoughts.dropped:,} blocks"
+        verb = "does" if thoughts.dropped == 1 else "do"
+        reasons.warnings.append(RunWarning("thoughts", f"{counted} in the model's thoughts {verb} not count"))
+    if mark := thoughts.unended:
+        reasons.add("", _line_of(text, mark.start), "thoughts", _UNENDED + _ONLY_NAMED)
+    if mark := thoughts.doubt:
+        fact = f"'{quoted(text[mark.start : mark.end])}' makes thoughts of blocks that may be the answer"
+        reasons.suspect("", _line_of(text, mark.start), "thoughts", fact, _SEND_AGAIN + _ONLY_NAMED)
+
+
+def suspect_tagged_blocks(text: str, cuts: Sequence[int], reasons: Reasons) -> None:
+    """Suspect blocks between an opening and a closing tag of one name that is no mark, each alone on its line.
+
+    Tags whose name says that all of the answer stands between them are none.
+    """
+    opened: dict[str, int] = {}
+    outside = list(pairwise(cuts))[::2]
+    for blocks, (start, end) in enumerate(outside):
+        for tag in _TAG.finditer(text, start, end):
+            name = tag[2].lower()
+            if any(find_marks(tag[0])):
+                continue
+            if not tag[1]:
+                opened.setdefault(name, blocks)
+                continue
+            before = opened.pop(name, blocks)
+            is_answer = _ANSWER.fullmatch(name) and before == 0 and blocks == len(outside) - 1
+            if before < blocks and not is_answer:
+                fact = f"blocks stand between <{quoted(tag[2])}> and </{quoted(tag[2])}>, as in thoughts"
+                reasons.suspect("", _line_of(text, tag.start()), "thoughts", fact, _SEND_AGAIN)
+                return
+
+
+def _line_of(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+def end_thoughts(text: str, thoughts: str) -> str:
+    """Return the text with a closing mark after the thoughts that it repeats, if there are blocks in them.
+
+    `thoughts` are those that the provider handed over beside the text.
+    """
+    if not fences.opens_block(thoughts) or thoughts.lstrip().startswith(fences.SHORTEST_FENCE):
+        return text
+    end, repeated = 0, _WORD.finditer(text)
+    for word in _WORD.finditer(thoughts):
+        said = next(repeated, None)
+        if said is None or said[0] != word[0]:
+            return text
+        end = said.end()
+    return f"{text[:end]}\n</think>\n{text[end:]}" if fences.opens_block(text[end:]) else text
