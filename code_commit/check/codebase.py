@@ -4,19 +4,22 @@ from functools import partial
 
 from code_commit.changes import RunWarning
 from code_commit.check.plan import Check, Report, RunInputs, RunPlan
+from code_commit.codebase.freshness import find_differences
 from code_commit.codebase.make import Choose, make_codebase
 from code_commit.codebase.select import CodebaseRequest
-from code_commit.codebase.text import Codebase, find_stale_files
+from code_commit.codebase.text import Codebase
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt
+from code_commit.git import UnansweredError
 from code_commit.llm.models import UNLIMITED, context_window, explain_misfit, longest_prompt, price_of, require_money
 from code_commit.llm.vendor import ModelChoice, estimate_tokens
-from code_commit.project import Project
+from code_commit.project import ROLLUP_SCRIPT, Project
 from code_commit.prompts.layout import lay_out, load_system_prompts, make_task
 from code_commit.redaction import Redactor
-from code_commit.runs.words import count
+from code_commit.runs.words import count, listed
 from code_commit.settings import Settings
 
+_MOST_NAMED = 10
 _REMAINING = 0  # as `fit` of a request: all tokens that the model leaves beside the answer
 BY_NUMBER = "run code-commit rollup --fit 100000 (or another number of tokens), then use --rollup file"
 
@@ -85,7 +88,20 @@ def codebase_warnings(plan: RunPlan, codebase: Codebase) -> list[RunWarning]:
     """Return the warnings of a codebase that was not made for this run, as the files may have changed since."""
     if plan.request is not None or plan.inputs.codebase is not None:
         return []
-    return [RunWarning("codebase", message) for message in find_stale_files(plan.project, codebase)]
+    project, settings = plan.project, plan.settings
+    try:
+        found = find_differences(project, codebase, settings.rollup_exclude, plan.redactor)
+    except (UnansweredError, NotSetUpError) as error:
+        return [RunWarning("codebase", f"how old codeRollup.txt is cannot be told: {error}")]
+    gone = [f"{name} (now {path})" if path else name for name, path in found.gone.items()]
+    told = {
+        "changed since codeRollup.txt was written, the LLM sees the old text": found.changed,
+        "gone since codeRollup.txt was written, the LLM still sees them": gone,
+        "new since codeRollup.txt was written, the LLM does not see them": found.new,
+    }
+    advice = f"run {ROLLUP_SCRIPT if project.has_own_rollup else 'code-commit rollup'}"
+    messages = [f"{what}: {listed(names, _MOST_NAMED)}: {advice}" for what, names in told.items() if names]
+    return [RunWarning("codebase", message) for message in messages]
 
 
 def require_sendable(plan: RunPlan, codebase: Codebase, *, is_paid: bool = False) -> None:

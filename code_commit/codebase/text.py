@@ -7,10 +7,8 @@ Files about the whole project come first, then path by path; the names of files 
 hold such lines too, so a reader believes them only where they fit the project.
 """
 
-import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +18,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.exchange import VisibleFiles, Window
 from code_commit.files import identity_of, read_regular_file
 from code_commit.project import Project, read_text
-from code_commit.runs.words import count, listed
+from code_commit.runs.words import count
 
 NAMES_LINE = "--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---"
 LEFT_OUT_LINE = "--- FILES THAT ARE NOT SHOWN ---"
@@ -208,12 +206,23 @@ def parse_codebase(text: str, root: Path) -> Codebase:
     parts = [part for part, _ in sections if part and (root / part[1]).is_file()]
     windows = [_read_window(part, text) for part in parts if part["lines"]]
     outlined = [part[1] for part in parts if not part["lines"]]
-    _, mark, end = f"\n{text}".rpartition(f"\n{NAMES_LINE}\n")
-    named = [line.rpartition(" (")[0] for line in end.partition("\n\n")[0].split("\n")] if mark else []
-    only_named = [name for name in named if name and (root / name).is_file()]
+    only_named = [name for name in names_at_end(text) if (root / name).is_file()]
     is_partial = bool(only_named) or not whole.issuperset(part[1] for part in parts)
     sizes = dict.fromkeys(whole.difference(_OWN_NAMES, outlined, only_named, (part.path for part in windows)), 0)
     return Codebase([text], sizes, outlined, windows, is_partial)
+
+
+def names_at_end(text: str) -> list[str]:
+    """Return the files of which a codebase has only the name."""
+    _, mark, end = f"\n{text}".rpartition(f"\n{NAMES_LINE}\n")
+    names = (line.rpartition(" (")[0] for line in end.partition("\n\n")[0].split("\n"))
+    return [name for name in names if name] if mark else []
+
+
+def names_in_part(text: str) -> list[str]:
+    """Return the files, there or not, of which a codebase has an outline, some lines, or only the name."""
+    parts = (_PART.fullmatch(name) for name, _ in read_sections(text))
+    return [*(part[1] for part in parts if part), *names_at_end(text)]
 
 
 def read_sections(text: str) -> Iterator[tuple[str, str]]:
@@ -228,19 +237,6 @@ def path_of(line: str, files: Collection[str]) -> str:
     """Return the path that a line of a list names, without decoration around it."""
     match = re.fullmatch(_DRESSED, line[:_LONGEST_LINE])
     return line if line in files or not match else match[1]
-
-
-def find_stale_files(project: Project, codebase: Codebase) -> list[str]:
-    """Return a warning that names the files changed since codeRollup.txt was written, [] where there are none."""
-    written, stale = project.codebase_file.stat().st_mtime_ns, []
-    for name, content in read_sections(codebase.text):
-        with suppress(OSError, ValueError):
-            if os.stat(f"{project.root}/{name}").st_mtime_ns >= written:  # noqa: PTH116 - half the time
-                text = read_regular_file(project.root / name).decode("utf-8", "replace").rstrip("\n")
-                if text != content.rstrip("\n") and f"{header(name)}{text}" not in codebase.text:
-                    stale.append(name)
-    told = "changed since codeRollup.txt was written, the LLM sees the old text"
-    return [f"{told}: {listed(stale)}: run code-commit rollup"] if stale else []
 
 
 def find_unseen(texts: Mapping[str, str], codebase: str) -> set[str]:

@@ -178,7 +178,7 @@ def test_files_that_changed_since_the_rollup_are_named(project_folder: Path, run
     for name in "abcdef":
         (project_folder / name).write_text("new\n")
     done = run_code_commit(project_folder, *options)
-    assert f"warning: {warning}a, b, c, d, e and 1 more: run code-commit rollup\n" in done.stderr
+    assert f"warning: {warning}a, b, c, d, e, f: run code-commit rollup\n" in done.stderr
     assert warning not in run_code_commit(project_folder, "-m", TASK, *options).stderr
 
 
