@@ -142,7 +142,7 @@ def select_files(project: Project, rollup_exclude: Sequence[str], request: Codeb
 def _list_included(root: Path, pathspecs: Sequence[str], options: Sequence[str]) -> dict[str, bool]:
     """Return the files that the pathspecs name as `list_files` does. Raises NotSetUpError where one names none."""
     for pathspec in pathspecs:
-        if not (pathspec.startswith(":") or list_files(root, [pathspec], options)[0]):
+        if not (pathspec.startswith((":!", ":^", ":(exclude")) or list_files(root, [pathspec], options)[0]):
             raise NotSetUpError(f"--include {shown(pathspec)} matches no file, or only ignored ones")
     return list_files(root, pathspecs, options)[0] if pathspecs else {}
 

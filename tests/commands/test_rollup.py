@@ -253,6 +253,8 @@ def test_a_likely_secret_stays_out_and_is_named_unless_included(root: Path, run_
     done = run_code_commit(root, "rollup", "--include", "*.py", "--include", ".env", "a.py", "server.pem")
     assert names(root) == [".env", "a.py", "b.py", "id_generator.py", "monkey.py"]
     assert "warning: left out (looks like a secret): server.pem; --include takes it" in done.stderr
+    done = run_code_commit(root, "rollup", "--include", "*.pem", "--include", ":!server.pem", "a.py")
+    assert (done.returncode, "server.pem" in names(root)) == (0, False), done.stderr
     done = run_code_commit(root, "rollup", "--include", ".env", "--include", "no-such-file")
     assert (done.returncode, "--include no-such-file" in done.stderr) == (2, True)
 
