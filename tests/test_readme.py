@@ -16,7 +16,7 @@ from code_commit.llm.keys import KEY_VARIABLES, SHORTEST_KEY_HERE
 from code_commit.llm.models import VENDORS
 from code_commit.paths.protected import PROTECTED, PROTECTED_ANYWHERE
 from code_commit.runs.record import SCHEMA_VERSION, run_record_schema
-from code_commit.settings import OPTIONS, Settings
+from code_commit.settings import ATTEMPT_VARIABLE, OPTIONS, RUN_VARIABLE, Settings
 
 ROOT = Path(__file__).parents[1]
 NAMES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
@@ -216,6 +216,8 @@ def test_each_deviation_from_the_specification_has_a_reason_and_a_test():
     assert f"for up to {settings.llm_timeout:.0f} s (`llm_timeout`)" in part
     assert f"of more than {settings.build_output_limit:,} bytes (`build_output_limit`)" in part
     assert f"fewer than {SHORTEST_KEY_HERE} characters" in part
-    assert all(f"`{name}`" in part for name in set(PROTECTED_ANYWHERE) - set(PROTECTED))
+    assert all(f"`{name}`" in part for name in set(PROTECTED_ANYWHERE) ^ set(PROTECTED) | {".gitignore"})
+    assert all(f"`{name}`" in part for name in (ATTEMPT_VARIABLE, RUN_VARIABLE))
+    assert set(re.findall(r"`([^` ]+)`", part)) >= {"CON", "git~1", "..", "-", "~", "$"}
     named = set(re.findall(r"(?<![-\w`])`([a-z]+(?:_[a-z]+)+)`", part))
     assert named <= set(Settings._fields), named - set(Settings._fields)
