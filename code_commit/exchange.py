@@ -128,7 +128,7 @@ class Cost:
 
     @property
     def highest(self) -> float:
-        """What a limit has to count."""
+        """The most that it can be, which a limit counts."""
         return (self.settled or 0.0) + self.unsettled
 
     def __add__(self, other: "Cost") -> "Cost":
