@@ -61,8 +61,10 @@ def _tells_more(record: RunRecord, log: bytes) -> bool:
 
 
 def _count_steps(record: RunRecord) -> tuple[bool, int]:
-    """Return how far a run is; its choice of files comes before it."""
-    steps = ((each.finish_reason, each.verdict, each.build) for each in record.attempts)
+    """Return how far a run is; its choice of files comes before it, and the job of an answer before that."""
+    steps = (
+        (each.finish_reason or each.job_id, each.finish_reason, each.verdict, each.build) for each in record.attempts
+    )
     return record.command == "run", sum(step is not None for each in steps for step in each)
 
 

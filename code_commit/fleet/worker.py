@@ -292,7 +292,10 @@ class _Run:
         if met > self._limits_met:
             self._supervision.limited()
         self._limits_met = met
-        steps = [(len(each.unsettled_usd), each.finish_reason, each.verdict, each.build) for each in record.attempts]
+        steps = [
+            (len(each.unsettled_usd), each.job_id, each.finish_reason, each.verdict, each.build)
+            for each in record.attempts
+        ]
         if steps != self._logged and not _is_applying(record):
             log = self._packed_log(folder, content, record)
             if (folder / "run.json").read_bytes() == content:  # else it is packed again, with the next look

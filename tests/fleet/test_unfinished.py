@@ -47,6 +47,8 @@ def test_a_choice_of_files_that_is_pending_as_its_log_is_kept_counts_once(is_kil
         pytest.param(0, 1, "another", True, id="the same run, further"),
         pytest.param(1, 1, "another", False, id="the same run, as far"),
         pytest.param(2, 1, "another", False, id="the same run, less far"),
+        pytest.param(1, 1.5, "another", True, id="the same run, with the job of its next answer"),
+        pytest.param(2, 1.5, "another", False, id="the same run, before that job has its answer"),
     ],
 )
 def test_a_log_that_a_worker_kept_is_taken_up_where_it_tells_more(kept, steps, known, is_taken, tmp_path):
@@ -56,15 +58,17 @@ def test_a_log_that_a_worker_kept_is_taken_up_where_it_tells_more(kept, steps, k
     unfinished = Unfinished(tmp_path, [Result("a", "", "build_failed", 1, run=known, cost_usd=0.05)])
     before = unfinished.spent
     cost = unfinished.take_up({name: packed_run(steps), f"../{name}": packed_run(9), name.upper(): b"damaged"})
-    assert cost == pytest.approx(0.05 if is_taken else 0.0)
+    assert cost == pytest.approx(0.05 if is_taken and steps == 1 else 0.0)
     assert unfinished.spent == pytest.approx(before + cost)
     found = [path.read_bytes() for path in tmp_path.glob(".*")]
     assert found == ([packed_run(steps)] if is_taken else [] if kept is None else [packed_run(kept)])
     assert not (tmp_path.parent / name).exists()
 
 
-def packed_run(steps: int) -> bytes:
-    """Return the packed log of the run `it`, whose record tells of so many answers, 5 cents each."""
-    attempts = [Attempt(number, "repair", finish_reason="stop", cost_usd=0.05) for number in range(1, steps + 1)]
+def packed_run(steps: float) -> bytes:
+    """Return the packed log of the run `it`, whose record tells of so many answers, 5 cents each; a job is half one."""
+    attempts = [Attempt(number, "repair", finish_reason="stop", cost_usd=0.05) for number in range(1, int(steps) + 1)]
+    if steps % 1:
+        attempts.append(Attempt(int(steps) + 1, "repair", job_id="resp_1"))
     record = RunRecord("1", "it", "run", "now", "root", "log", 1, attempts=attempts)
     return packed({}, {"run.json": json.dumps(asdict(record)).encode()})

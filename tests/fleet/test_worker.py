@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from command import git, tree, wait_for
+from fake_server import FakeServer
 from fleet_tools import (
     KEY,
     PRICES,
@@ -399,6 +400,33 @@ def test_an_unwanted_task_comes_back_and_goes_on_elsewhere(attempt, step, tmp_pa
     assert len(server.calls) == last
     assert again.result.cost_usd == pytest.approx(0.2 + worst)
     assert b"new.txt" in again.patch
+
+
+def job_in(log: bytes) -> str | None:
+    """Return the job of the latest attempt in a packed log."""
+    attempts = json.loads(unpacked(log)["run.json"])["attempts"]
+    return attempts[-1]["job_id"] if attempts else None
+
+
+@pytest.mark.slow
+def test_a_job_whose_worker_is_gone_is_fetched_elsewhere(tmp_path, monkeypatch):
+    """The log is passed on again as soon as it has the job's id."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+    logs, wanted = [], threading.Event()
+    wanted.set()
+    with FakeServer([RIGHT], polls=10**6) as openai, ThreadPoolExecutor(1) as pool:
+        settings = {"base_url": openai.base_url("openai")}
+        line = task("a", make_repository(tmp_path / "repository"), "openai:gpt-6.2-sol", settings=settings)
+        done = pool.submit(do, line, tmp_path, TaskSupervision(is_wanted=wanted.is_set, logged=logs.append))
+        try:
+            wait_for(lambda: any(job_in(log) for log in logs), seconds=60)
+        finally:
+            wanted.clear()
+        done.result(timeout=300)
+        shutil.rmtree(tmp_path / "place")
+        openai.polls = 1
+        again = do(line, tmp_path, log=logs[-1])
+    assert (again.result.is_green, len(openai.jobs)) == (True, 1), again.result
 
 
 @pytest.mark.slow
