@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from command import git, tree, wait_for
-from fake_server import FakeServer
+from fake_server import FakeServer, Fault
 from fleet_tools import (
     KEY,
     PRICES,
@@ -414,18 +414,20 @@ def test_a_job_whose_worker_is_gone_is_fetched_elsewhere(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
     logs, wanted = [], threading.Event()
     wanted.set()
-    with FakeServer([RIGHT], polls=10**6) as openai, ThreadPoolExecutor(1) as pool:
+    with FakeServer([RIGHT], [Fault("pause")], polls=10**6) as openai, ThreadPoolExecutor(1) as pool:
         settings = {"base_url": openai.base_url("openai")}
         line = task("a", make_repository(tmp_path / "repository"), "openai:gpt-6.2-sol", settings=settings)
         done = pool.submit(do, line, tmp_path, TaskSupervision(is_wanted=wanted.is_set, logged=logs.append))
         try:
-            wait_for(lambda: any(job_in(log) for log in logs), seconds=60)
+            wait_for(lambda: logs and json.loads(unpacked(logs[-1])["run.json"])["attempts"], seconds=60)
+            openai.resumed.set()
+            wait_for(lambda: job_in(logs[-1]), seconds=60)
         finally:
             wanted.clear()
         done.result(timeout=300)
         shutil.rmtree(tmp_path / "place")
         openai.polls = 1
-        again = do(line, tmp_path, log=logs[-1])
+        again = do(line, tmp_path, log=next(filter(job_in, logs)))
     assert (again.result.is_green, len(openai.jobs)) == (True, 1), again.result
 
 

@@ -36,7 +36,8 @@ class Fault:
     stage: `call` (the request that asks for the answer), `poll`, `cancel`.
     kind, in place of a reply: status (with `status`, `headers`, `body`) html drop reset garbage silence dribble_headers
     kind, in the middle of it: drop_mid_body reset_after_headers stall dribble wrong_length short_length bad_json
-    kind, in a stream: split duplicate error_event early_end pause (goes on when `resumed` is set)
+    kind, in a stream: split duplicate error_event early_end
+    pause: the rest of a stream, or all of a job's state, comes when `resumed` is set
     """
 
     kind: str
@@ -298,6 +299,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(whole)
             self._end()
         elif headers["content-type"] == "application/json":
+            if kind == "pause":
+                self.server.fake.resumed.wait()
             self._send(200, headers, whole)
         else:
             self._head(200, dict(headers) | {"transfer-encoding": "chunked"})
