@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 CHUNK = 1 << 20
@@ -80,6 +80,16 @@ def explain_unread(path: Path, name: str, error: OSError) -> str:
         return f"{name} is a folder, and must be a file"
     advice = f"; make it readable: chmod u+r {name}" if isinstance(error, PermissionError) else ""
     return f"{name} cannot be read: {error.strerror}{advice}"
+
+
+def load_json(content: bytes | str) -> Any:
+    """Return the value of a JSON text. Raises ValueError, also for one that is nested too deep."""
+    import json  # few commands read such a file
+
+    try:
+        return json.loads(content)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
 
 
 class FileEnds(NamedTuple):

@@ -118,7 +118,7 @@ def _open_log(plan: RunPlan, codebase: Codebase | None, progress: Progress, choi
     project, before_end, resumed = plan.project, partial(_before_end, plan), plan.inputs.resumed
     if resumed and resumed.record.command == "run":
         resumed.record.base_url = check_base_url(plan.llm.choice, plan.settings)
-        return reopen_run_log(project, resumed, progress, before_end)
+        return reopen_run_log(project, resumed, plan.settings, progress, before_end)
     command: Command = "run" if plan.inputs.command == "run" else "apply"
     log = open_run_log(project, command, plan.settings, progress, before_end)
     log.record.tree = plan.tree.before if plan.tree else None

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from code_commit.files import FOLDER, NewFiles, Tree, open_regular, sync_folder
+from code_commit.files import FOLDER, NewFiles, Tree, load_json, open_regular, sync_folder
 from code_commit.project import TRANSACTION_FOLDER, Project
 
 FORMAT = 1
@@ -86,7 +86,7 @@ def encode(journal: Journal) -> bytes:
 def decode(content: bytes) -> Journal:
     """Return the journal; `require_fit` checks its paths. Raises DamagedJournalError, for a newer format too."""
     try:
-        document = json.loads(content)
+        document = load_json(content)
         if document["format"] != FORMAT:
             raise DamagedJournalError(f"it has format {document['format']!r}, this version reads {FORMAT}")
         body = document["body"]
@@ -101,7 +101,7 @@ def decode(content: bytes) -> Journal:
             layer=body["layer"],
         )
         _check_values(journal)
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise DamagedJournalError("it is not whole") from error
     return journal
 

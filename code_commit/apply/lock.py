@@ -57,7 +57,7 @@ def is_locked(project: Project) -> int | None:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             number, _, namespace = os.pread(lock, 64, 0).partition(b" ")
-            return int(number) if namespace == b"%s\n" % _namespace() else 0
+            return int(number) if number.isdigit() and namespace == b"%s\n" % _namespace() else 0
         finally:
             os.close(lock)
     return None

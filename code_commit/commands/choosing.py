@@ -136,7 +136,7 @@ class FileChooser:
     def _open_log(self, asked: LlmConfig, request: CodebaseRequest) -> RunLog:
         plan = self.plan
         if plan.inputs.resumed:
-            return reopen_run_log(plan.project, plan.inputs.resumed, self.progress)
+            return reopen_run_log(plan.project, plan.inputs.resumed, plan.settings, self.progress)
         settings = plan.settings._replace(model=str(plan.llm.choice))
         log = open_run_log(plan.project, "rollup", settings, self.progress)
         log.write_text(QUERY_OF_RUN, request.query)

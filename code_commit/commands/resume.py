@@ -92,12 +92,11 @@ def _resume(project: Project, name: str, options: dict[str, Any], progress: Prog
 
 def _continue_choice(project: Project, found: RunEntry, options: dict[str, Any], progress: Progress) -> int:
     folder, record = found
-    kept = dict(record.request)
-    query = _text_of(folder, QUERY_OF_RUN) or kept.get("query") or ""
-    if kept.get("for_run"):
+    request = _request_of(record)
+    query = _text_of(folder, QUERY_OF_RUN) or request.query
+    if record.request.get("for_run"):
         inputs = RunInputs(query=query or None, resumed=found)
         return show_end(project, run_main_job(project, options, progress, inputs))
-    request = CodebaseRequest(**{name: kept[name] for name in CodebaseRequest._fields if name in kept})
     make_rollup(project, options, request._replace(query=query), progress, found)
     return EXIT_SUCCESS
 
@@ -170,6 +169,17 @@ def _options_of(record: RunRecord) -> dict[str, Any]:
         return validate_settings(known) | ({"model": record.model} if record.command == "run" else {})
     except NotSetUpError as error:
         raise NotSetUpError(f"{record.run} cannot be resumed: its settings are those of another version") from error
+
+
+def _request_of(record: RunRecord) -> CodebaseRequest:
+    """Return what the choice of files was asked for. Raises NotSetUpError."""
+    from pydantic import TypeAdapter, ValidationError
+
+    kept = {name: value for name, value in record.request.items() if name in CodebaseRequest._fields}
+    try:
+        return TypeAdapter(CodebaseRequest).validate_python(kept)
+    except ValidationError as error:
+        raise NotSetUpError(f"{record.run} cannot be resumed: its run.json has no codebase to make") from error
 
 
 def _llm_of(project: Project, options: Mapping[str, Any]) -> LlmConfig:

@@ -1,17 +1,18 @@
 """The results and costs of the runs of a log or of a fleet, by model, and of a fleet's tasks by label."""
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean, median
 from typing import Any, NamedTuple, Self, TypedDict, TypeVar
 
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Usage
-from code_commit.runs.record import RunRecord
+from code_commit.files import load_json, read_regular_file
+from code_commit.runs.record import RunRecord, require_finite
 from code_commit.runs.words import dollars, duration, status_in_words
 from code_commit.terminal import aligned, shown
 
@@ -198,16 +199,39 @@ class LabelStats(NamedTuple):
     attempts: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """The members of a line of results.jsonl that a comparison reads."""
+
+    id: str
+    status: str
+    exit_code: int
+    task: str = ""
+    label: str = ""
+    model: str = ""
+    digest: str | None = None
+    verified: bool | None = None
+    cost_usd: float | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float = 0.0
+    attempts: int = 0
+
+
 def read_trials(out: Path) -> list[dict[str, Any]]:
-    """Return the result of each task in a fleet's folder, none without results.jsonl.
+    """Return the result of each task in a fleet's folder, none without results.jsonl; leave out damaged lines.
 
     A task's result is its latest, but no later one of the same line replaces a green one.
     """
-    trials: dict[str, dict[str, Any]] = {}
+    from pydantic import TypeAdapter
+
+    trials, adapter = dict[str, dict[str, Any]](), TypeAdapter(_Trial)
     with suppress(OSError):
-        for line in (out / "results.jsonl").read_bytes().split(b"\n"):
-            with suppress(ValueError, KeyError, TypeError):
-                result = json.loads(line)
+        for line in read_regular_file(out / "results.jsonl").split(b"\n"):
+            with suppress(ValueError):
+                told = load_json(line)
+                require_finite(told)
+                result = asdict(adapter.validate_python(told))
                 before = trials.get(result["id"], result)
                 if result["exit_code"] == 0 or (before["exit_code"], before.get("digest")) != (0, result.get("digest")):
                     trials[result["id"]] = result

@@ -19,6 +19,7 @@ import os
 import re
 import shutil
 import tarfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -28,8 +29,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Cost
-from code_commit.files import identity_of, open_regular, replacing, sync_names, write_all
-from code_commit.runs.record import RunRecord
+from code_commit.files import identity_of, load_json, open_regular, replacing, sync_names, write_all
+from code_commit.runs.record import RunRecord, require_finite
 from code_commit.runs.words import cost_in_words, count, status_in_words
 
 T = TypeVar("T")
@@ -301,7 +302,9 @@ def read_lines(file: Path, kind: type[T]) -> list[T]:
     adapter, values = TypeAdapter(kind), []
     for line in read_own(file).split(b"\n"):
         with suppress(ValueError):
-            values.append(adapter.validate_json(line))
+            value = load_json(line)
+            require_finite(value)
+            values.append(adapter.validate_python(value))
     return values
 
 
@@ -424,12 +427,22 @@ def _packed_file(name: str, content: bytes) -> bytes:
     return gzip.compress(b"".join([member.tobuf(), content, bytes(-len(content) % tarfile.BLOCKSIZE)]), 1, mtime=0)
 
 
+@contextmanager
+def opened_archive(archive: bytes) -> Iterator[tarfile.TarFile]:
+    """Open a packed log. Raises ValueError while it is read if it is damaged."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            yield tar
+    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise ValueError("the packed log is damaged") from error
+
+
 def unpack(archive: bytes, folder: Path) -> None:
-    """Write the regular files of an archive that lie inside the folder; ignore all else."""
+    """Write the regular files of an archive that lie inside the folder; ignore all else. Raises ValueError."""
     folder.mkdir(mode=0o700)
     if not archive:
         return
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+    with opened_archive(archive) as tar:
         for member in tar:
             path = folder / member.name
             if not member.isreg() or not path.is_relative_to(folder) or ".." in path.parts:

@@ -6,10 +6,8 @@ A log is kept as it grows, so that it is there when the worker, the client or th
 """
 
 import hashlib
-import io
 import platform
 import re
-import tarfile
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
@@ -29,6 +27,7 @@ from code_commit.fleet.results import (
     append_line,
     first_run,
     free_room,
+    opened_archive,
     packed,
     read_own,
     reserve_room,
@@ -47,7 +46,7 @@ _FINAL = {"success", "not_verified", "build_failed", "rejected", "declined"}
 
 def latest_log(log: bytes, kept: Path) -> bytes:
     """Return the packed log, or the one in the file `kept` where that tells more of the same run."""
-    with suppress(OSError, ValueError, KeyError, tarfile.TarError):
+    with suppress(OSError, ValueError):
         ours = read_own(kept)
         if _tells_more(_record_in(ours), log):
             return ours
@@ -69,7 +68,8 @@ def _count_steps(record: RunRecord) -> tuple[bool, int]:
 
 
 def _record_in(log: bytes) -> RunRecord:
-    with tarfile.open(fileobj=io.BytesIO(log)) as tar:  # it is the first member
+    """Return the record in a packed log. Raises ValueError."""
+    with opened_archive(log) as tar:  # it is the first member
         file = next((tar.extractfile(member) for member in tar if member.name == "run.json"), None)
         return load_run_record(file.read() if file else b"")
 
@@ -106,7 +106,7 @@ class Unfinished:
             self._logs[task].add(path)
             try:
                 self._note(task, read_own(path))
-            except (OSError, ValueError, KeyError, tarfile.TarError) as error:
+            except (OSError, ValueError) as error:
                 message = f"{path} is damaged, so it is not known what its task has cost: remove it, if that may be"
                 raise NotSetUpError(message) from error
 
@@ -144,7 +144,7 @@ class Unfinished:
             if not re.fullmatch(_LOG_NAME, name):
                 continue
             task, path = name[1 : -_DIGITS - len("..log")], self._out / name
-            with suppress(OSError, ValueError, KeyError, tarfile.TarError):
+            with suppress(OSError, ValueError):
                 record, is_there = _record_in(log), path.exists()
                 is_more = is_there and _tells_more(record, read_own(path))
                 is_new = not is_there and (task, first_run(record)) not in self._costs

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import tarfile
 import time
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -18,7 +17,7 @@ from typing import Any
 
 from code_commit.api import list_runs, make_redactor, read_changes
 from code_commit.errors import EXIT_BUILD_FAILED, CodeCommitError, MachineError, NoKeyError, NotSetUpError
-from code_commit.files import read_ends
+from code_commit.files import load_json, read_ends
 from code_commit.fleet.builds import PLAIN_GIT, Source, Workshop, copy_path, find_commit, used_copy
 from code_commit.fleet.patches import Patches, digest_of, make_patches
 from code_commit.fleet.processes import (
@@ -122,7 +121,7 @@ class _Run:
             return
         folder = self._root / AGENT_CONFIG / "logs" / "log"
         folder.parent.mkdir(mode=0o700)
-        with suppress(ValueError, FileNotFoundError, tarfile.TarError):  # no log of ours: it begins anew
+        with suppress(ValueError, FileNotFoundError):  # no log of ours: it begins anew
             unpack(log, folder)
             record = load_run_record((folder / "run.json").read_bytes())
             self._spent = record.cost.highest
@@ -327,7 +326,10 @@ def left_log(folder: Path) -> tuple[str, bytes]:
 
     Raises OSError, and ValueError where there is none that can be continued.
     """
-    name, base = json.loads((folder / _TASK).read_bytes())
+    told = load_json((folder / _TASK).read_bytes())
+    if not (isinstance(told, list) and len(told) == 2 and all(isinstance(word, str) for word in told)):
+        raise ValueError(folder)
+    name, base = told
     run = next(reversed(list_runs(folder / "clone")), folder)
     content = (run / "run.json").read_bytes()
     if _is_applying(record := load_run_record(content)):

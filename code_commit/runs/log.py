@@ -65,9 +65,11 @@ def open_run_log(
 
 
 def reopen_run_log(
-    project: Project, run: RunEntry, listener: Progress, before_end: BeforeEnd | None = None
+    project: Project, run: RunEntry, settings: Settings, listener: Progress, before_end: BeforeEnd | None = None
 ) -> "RunLog":
+    """Return the log of a run that is resumed; its record gets the settings that it lacks."""
     record = run.record
+    record.options = settings.as_record() | record.options
     record.status, record.exit_code, record.message, record.finished, record.error = "running", None, None, None, None
     record.schema_version = records.SCHEMA_VERSION
     record.pid, record.process_start = os.getpid(), process_start(os.getpid())

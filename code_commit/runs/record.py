@@ -5,6 +5,7 @@ changes its meaning or goes away; the records of older versions still read.
 """
 
 import functools
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -306,9 +307,27 @@ def load_run_record(text: str | bytes) -> RunRecord:
     from pydantic_core import from_json
 
     document = from_json(text)
-    if isinstance(document, dict) and document.get("schema_version", 1) == 1:
-        _upgrade(document)
-    return _adapter().validate_python(document)
+    try:
+        require_finite(document)
+        if isinstance(document, dict) and document.get("schema_version", 1) == 1:
+            _upgrade(document)
+        record = _adapter().validate_python(document)
+        ends = [retry.until for attempt in record.attempts for retry in attempt.retries]
+        for moment in (record.started, *filter(None, [record.finished, *ends])):
+            datetime.fromisoformat(moment).timestamp()
+    except (AttributeError, OverflowError, TypeError) as error:
+        raise ValueError("it holds something else") from error
+    return record
+
+
+def require_finite(value: Any) -> None:
+    """Raise ValueError if the value of a JSON text holds a number that no run has: the sums of others are finite."""
+    if isinstance(value, int | float):
+        if not abs(value) <= sys.maxsize:
+            raise ValueError("it holds a number out of range")
+        return
+    for member in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        require_finite(member)
 
 
 def _upgrade(document: dict[str, Any]) -> None:

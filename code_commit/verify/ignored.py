@@ -5,14 +5,13 @@ rules before the run or the present ones match it, since a build may change a .g
 rejected.
 """
 
-import json
 import os
 import stat
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from code_commit.errors import NotSetUpError
-from code_commit.files import folders_of
+from code_commit.files import folders_of, load_json
 from code_commit.git import UnansweredError, ask_git, repository_options
 from code_commit.project import Project
 
@@ -35,7 +34,10 @@ def dump_ignore_files(files: IgnoreFiles) -> dict[str, str | None]:
 
 def load_ignore_files(document: bytes) -> IgnoreFiles:
     """Return the ignore files that were dumped. Raises ValueError for a damaged document."""
-    return {path: None if text is None else text.encode("latin-1") for path, text in json.loads(document).items()}
+    files = load_json(document)
+    if not isinstance(files, dict) or not all(isinstance(text, str | None) for text in files.values()):
+        raise ValueError("it holds something else")
+    return {path: None if text is None else text.encode("latin-1") for path, text in files.items()}
 
 
 def _top(project: Project) -> Path:

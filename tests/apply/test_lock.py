@@ -64,6 +64,18 @@ def test_a_lock_that_is_no_file_is_refused_at_once(tmp_path: Path, kind: str) ->
     assert not (tmp_path / "victim").exists()
 
 
+@pytest.mark.parametrize("words", ["", "x ", "1e3 ", "- ", "9" * 80, "\0" * 80])
+def test_a_damaged_lock_file_names_nobody(tmp_path: Path, words: str) -> None:
+    project = Project(tmp_path)
+    project.agent_config.mkdir()
+    lock = project.agent_config / ".lock"
+    with lock_tree(project):
+        lock.write_bytes(words.encode() + lock.read_bytes().partition(b" ")[2])
+        assert is_locked(project) == 0
+        with pytest.raises(NotSetUpError, match="another process runs code-commit in this tree"), lock_tree(project):
+            pass
+
+
 def test_the_holder_is_named_and_its_death_frees_the_tree(tmp_path: Path) -> None:
     project = make_tree(tmp_path / "tree")
     before = read_tree(project.root)

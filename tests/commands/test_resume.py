@@ -221,9 +221,14 @@ def test_a_run_that_wanted_a_clean_tree_is_resumed(root: Path, run_code_commit: 
     assert done.returncode == 0, done.stderr
 
 
-def test_rules_that_are_damaged_are_not_taken_for_none(root: Path, run_code_commit: Run):
+@pytest.mark.parametrize(
+    "rules",
+    ["{", "[]", "7", '{".gitignore": 7}', '{".gitignore": ["*"]}', '{".gitignore": "\\u4e2d"}', "[" * 99_999],
+    ids=str.__len__,
+)
+def test_rules_that_are_damaged_are_not_taken_for_none(rules, root: Path, run_code_commit: Run):
     assert run_code_commit(root, *recorded(root, WRONG)).returncode == 3
-    (the_log(root) / "ignore-files.json").write_text("{")
+    (the_log(root) / "ignore-files.json").write_text(rules)
     recorded(root, WRONG, RIGHT)
     done = resume(root, run_code_commit)
     assert done.returncode == 2
@@ -603,3 +608,25 @@ def test_the_record_names_its_commit_and_a_repeated_question(root: Path, run_cod
     record = json.loads(done.stdout)
     assert record["tree"] == {"commit": git(root, "rev-parse", "HEAD").strip(), "clean": True}
     assert [attempt["kind"] for attempt in record["attempts"]] == ["initial", "retry", "repair"]
+
+
+def rewrite_record(root: Path, **fields: object) -> None:
+    record = json.loads((the_log(root) / "run.json").read_text())
+    (the_log(root) / "run.json").write_text(json.dumps(record | fields))
+
+
+@pytest.mark.parametrize("wanted", [{"fit": "much"}, {"pathspecs": 7}, {"exclude": "*"}, {"query": ["x"]}])
+def test_a_choice_of_files_whose_request_is_damaged_is_not_continued(wanted, root: Path, run_code_commit: Run):
+    assert run_code_commit(root, *recorded(root)).returncode == 3
+    rewrite_record(root, command="rollup", request=wanted)
+    done = resume(root, run_code_commit)
+    assert (done.returncode, "cannot be resumed: its run.json has no codebase to make" in done.stderr) == (2, True)
+
+
+def test_settings_that_a_record_lacks_are_those_of_now(root: Path, run_code_commit: Run):
+    assert run_code_commit(root, *recorded(root, WRONG)).returncode == 3
+    rewrite_record(root, options={"a": 1})
+    recorded(root, WRONG, RIGHT)
+    done = resume(root, run_code_commit)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((the_log(root) / "run.json").read_text())["options"]["max_repairs"] == 3

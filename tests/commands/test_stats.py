@@ -187,6 +187,21 @@ def test_of_a_fleet_tasks_against_labels(root: Path, run_code_commit: Run, tmp_p
     assert (new["cost_per_solved"], old["cost_per_solved"]) == (0.5, None)
 
 
+def test_damaged_lines_of_a_fleet_count_as_none(root: Path, run_code_commit: Run, tmp_path: Path):
+    (run,) = list((root / "agent-config/logs").iterdir())[:1]
+    shutil.copytree(run, tmp_path / "out/a.new.1")
+    line = result("a", "new", 1, "success")
+    damaged = [
+        line.replace(old, new) for old, new in (("0.25", "NaN"), ("30.0", "1e999"), ("0.25", '"much"'), ("1000", "[]"))
+    ]
+    damaged += ["[" * 99_999, "7", '{"id": "b", "exit_code": 0}', '{"id": "b", "exit_code": "x", "status": ""}', "\0"]
+    assert line not in damaged
+    (tmp_path / "out/results.jsonl").write_text("\n".join([*damaged, line]))
+    (labels,) = json.loads(run_code_commit(root, "log", "--stats", "../out", "--json").stdout)["labels"]
+    assert (labels["trials"], labels["cost_usd"]) == (1, 0.25)
+    assert run_code_commit(root, "log", "--stats", "../out").returncode == 0
+
+
 def test_numbers_and_names_are_never_cut(root: Path, run_code_commit: Run):
     name = "chat:" + "-".join(["an-organisation-with-a-long-name"] * 4)
     for run in (root / "agent-config/logs").iterdir():

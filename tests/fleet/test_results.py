@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 import tarfile
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -118,6 +118,11 @@ def test_half_a_line_of_results_counts_as_none(out, log):
     store(out, GREEN, RECORD, PATCH, log)
     results = out / "results.jsonl"
     results.write_bytes(results.read_bytes() + results.read_bytes().replace(b'"a"', b'"b"')[:40])
+    assert set(load_results(out)) == {"a"}
+    whole = json.dumps(asdict(Result("b", "d", "success", 0, cost_usd=0.25)))
+    for number in ("NaN", "-Infinity", "1e999", "[" * 99_999):
+        with results.open("a") as file:
+            file.write(f"\n{whole.replace('0.25', number)}\n")
     assert set(load_results(out)) == {"a"}
     store(out, Result("c", "d", "success", 0), RECORD, b"", b"")
     assert set(load_results(out)) == {"a", "c"}

@@ -7,6 +7,7 @@ import pytest
 from command import git, wait_for
 from fleet_tools import PRICES, RIGHT, make_list, make_repository, pending, processes_with, results, task
 
+from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import Result, packed
 from code_commit.fleet.unfinished import Unfinished
 from code_commit.runs.record import Attempt, RunRecord
@@ -65,10 +66,27 @@ def test_a_log_that_a_worker_kept_is_taken_up_where_it_tells_more(kept, steps, k
     assert not (tmp_path.parent / name).exists()
 
 
+def test_a_damaged_log_is_told_and_one_from_a_worker_is_not_taken(tmp_path):
+    name, log = f".a.{'0' * 16}.log", packed_run(1)
+    middle = len(log) // 2
+    damaged = [log[:place] for place in range(0, len(log) - 60, 7)]
+    damaged += [
+        log[:middle] + b"\xff" * 9 + log[middle + 9 :],
+        b"\x1f\x8b" + bytes(99),
+        packed({}, {"run.json": b"[]"}),
+    ]
+    for content in damaged:
+        (tmp_path / name).unlink(missing_ok=True)
+        assert Unfinished(tmp_path, []).take_up({name: content}) == 0.0
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(NotSetUpError, match="is damaged, so"):
+            Unfinished(tmp_path, [])
+
+
 def packed_run(steps: float) -> bytes:
     """Return the packed log of the run `it`, whose record tells of so many answers, 5 cents each; a job is half one."""
     attempts = [Attempt(number, "repair", finish_reason="stop", cost_usd=0.05) for number in range(1, int(steps) + 1)]
     if steps % 1:
         attempts.append(Attempt(int(steps) + 1, "repair", job_id="resp_1"))
-    record = RunRecord("1", "it", "run", "now", "root", "log", 1, attempts=attempts)
+    record = RunRecord("1", "it", "run", "2026-11-21T19:51:35.123Z", "root", "log", 1, attempts=attempts)
     return packed({}, {"run.json": json.dumps(asdict(record)).encode()})

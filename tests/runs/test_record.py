@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from command import Run, git, tree
 
-from code_commit.runs.record import Attempt, FileChoice, RunRecord, sum_up
+from code_commit.runs.record import Attempt, FileChoice, RunRecord, load_run_record, sum_up
 
 DATA = Path(__file__).parents[1] / "older_log"
 RUNS = sorted(path.name for path in (DATA / "project/agent-config/logs").iterdir())
@@ -161,3 +161,42 @@ def test_the_sum_of_what_calls_cost(attempts, cost):
     assert sum_up(record, 0.0).cost_usd == cost
     record.choice = FileChoice("c", calls=1, cost_usd=0.5)
     assert sum_up(record, 0.0).cost_usd == (None if attempts and cost is None else (cost or 0.0) + 0.5)
+
+
+RECORD = json.dumps(
+    {"version": "1", "run": "r", "command": "run", "started": "2026-11-21T19:51:35.123Z", "root": "/", "log_dir": "", "pid": 1}
+)  # fmt: skip
+UNREADABLE = {
+    "empty": "",
+    "binary": "\0\x01",
+    "another value": "[7]",
+    "nested too deep": "[" * 100_000,
+    "a number with many digits": RECORD.replace('"pid": 1', '"pid": ' + "9" * 5000),
+    "a start that is no time": RECORD.replace("19:51", "99:51"),
+    "no start": RECORD.replace("2026-11-21T19:51:35.123Z", ""),
+    "a start in the year 1": RECORD.replace("2026-11-21T19:51:35.123Z", "0001-01-01"),
+    "a retry until no time": RECORD[:-1]
+    + ', "schema_version": 2, "attempts": [{"number": 1, "kind": "initial", "retries": [{"reason": "r", "until": "x"}]}]}',
+    **{
+        f"{seconds} seconds": f'{RECORD[:-1]}, "totals": {{"seconds": {seconds}}}}}'
+        for seconds in ("NaN", "1e999", "1e308")
+    },
+    **{f"options of {number}": f'{RECORD[:-1]}, "options": {{"x": [{number}]}}}}' for number in ("Infinity", "-1e999")},
+    **{
+        f"an older one whose {name} is {value}": f'{RECORD[:-1]}, "schema_version": 1, "{name}": {value}}}'
+        for name, value in {
+            "attempts": 7,
+            "warnings": "7",
+            "rollup_costs": '["x"], "rollup_run": "r"',
+            "options": "[]",
+        }.items()
+    },
+    "an older one with a word for an attempt": f'{RECORD[:-1]}, "schema_version": 1, "attempts": ["x"]}}',
+}
+
+
+@pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE)
+def test_whatever_is_no_record_is_a_value_error(text):
+    assert load_run_record(RECORD).pid == 1
+    with pytest.raises(ValueError):
+        load_run_record(text)
