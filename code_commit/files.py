@@ -74,9 +74,19 @@ def read_regular_file(path: Path, *, follow_link: bool = True) -> bytes:
         return file.readall()
 
 
+def is_file(path: str | Path) -> bool:
+    """Tell whether a file is there; Path.is_file() raises for a name that is too long for one."""
+    return os.path.isfile(path)  # noqa: PTH113 - see above
+
+
+def is_folder(path: str | Path) -> bool:
+    """Tell whether a folder is there, as `is_file`."""
+    return os.path.isdir(path)  # noqa: PTH112 - see above
+
+
 def explain_unread(path: Path, name: str, error: OSError) -> str:
     """Return why a user's file cannot be read, and what to do."""
-    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir() raises for a name that is too long
+    if is_folder(path):
         return f"{name} is a folder, and must be a file"
     advice = f"; make it readable: chmod u+r {name}" if isinstance(error, PermissionError) else ""
     return f"{name} cannot be read: {error.strerror}{advice}"

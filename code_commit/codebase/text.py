@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import VisibleFiles, Window
-from code_commit.files import identity_of, read_regular_file
+from code_commit.files import identity_of, is_file, read_regular_file
 from code_commit.project import Project, read_text
 from code_commit.runs.words import count
 
@@ -25,7 +25,8 @@ LEFT_OUT_LINE = "--- FILES THAT ARE NOT SHOWN ---"
 NOTES_LINE = "--- NOTES ON THE FILES ABOVE ---"
 _OWN_NAMES = {line.removeprefix("--- ").removesuffix(" ---") for line in (NAMES_LINE, LEFT_OUT_LINE, NOTES_LINE)}
 _PART = re.compile(  # `a.py (outline, 1,234 bytes)`, `a.py (lines 1-14, 310-352 of 3,520)`
-    r"(.+) \((?:outline(?:, [\d,]+ bytes)?|lines (?P<lines>\d+-\d+(?:, \d+-\d+)*)(?: of (?P<of>[\d,]+))?)\)"
+    r"(.+) \((?:outline(?:, [\d,]+ bytes)?|lines (?P<lines>\d{1,9}-\d{1,9}(?:, \d{1,9}-\d{1,9})*)"
+    r"(?: of (?P<of>[\d,]{1,12}))?)\)"
 )
 _GAP, _NAMES_OF_GAP = "[... lines {}-{} are not shown here{} ...]\n", 400  # characters
 _NEAR = 4  # lines: a shorter gap is shown
@@ -203,10 +204,10 @@ def parse_codebase(text: str, root: Path) -> Codebase:
     """Return a text as the codebase of the project at this root; a part counts only where the project has its file."""
     sections = [(_PART.fullmatch(name), name) for name, _ in read_sections(text)]
     whole = {name for part, name in sections if not part}
-    parts = [part for part, _ in sections if part and (root / part[1]).is_file()]
+    parts = [part for part, _ in sections if part and is_file(root / part[1])]
     windows = [_read_window(part, text) for part in parts if part["lines"]]
     outlined = [part[1] for part in parts if not part["lines"]]
-    only_named = [name for name in names_at_end(text) if (root / name).is_file()]
+    only_named = [name for name in names_at_end(text) if is_file(root / name)]
     is_partial = bool(only_named) or not whole.issuperset(part[1] for part in parts)
     sizes = dict.fromkeys(whole.difference(_OWN_NAMES, outlined, only_named, (part.path for part in windows)), 0)
     return Codebase([text], sizes, outlined, windows, is_partial)

@@ -19,7 +19,7 @@ from code_commit.commands.output import (
     tell_if_half_changed,
 )
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
-from code_commit.files import read_ends, read_regular_file
+from code_commit.files import is_folder, read_ends, read_regular_file
 from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.runs import words
@@ -148,7 +148,7 @@ def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
 
 def _find_task(name: str) -> RunEntry | None:
     """Return the log folder and the record of a fleet's task, None if this is not the folder of one."""
-    if not name or not Path(name, "log").is_dir() or isinstance(record := read_run(Path(name)), UnreadableRun):
+    if not name or not is_folder(Path(name, "log")) or isinstance(record := read_run(Path(name)), UnreadableRun):
         return None
     return RunEntry(Path(name, "log"), record)
 

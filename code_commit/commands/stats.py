@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self, TypedDict, TypeVar
 
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Usage
-from code_commit.files import load_json, read_regular_file
+from code_commit.files import is_folder, load_json, read_regular_file
 from code_commit.runs.record import RunRecord, require_finite
 from code_commit.runs.words import dollars, duration, status_in_words
 from code_commit.terminal import aligned, shown
@@ -57,7 +57,7 @@ class ModelStats(NamedTuple):
 
 def runs_of_fleet(out: Path) -> list[Path]:
     """Return the folders of a fleet's tasks that hold a run. Raises NotSetUpError where there is none."""
-    folders = [path.parent for path in sorted(out.glob("[!.]*/run.json"))]
+    folders = [path.parent for path in sorted(out.glob("[!.]*/run.json"))] if is_folder(out) else []
     if not folders:
         raise NotSetUpError(f"{shown(str(out))} holds no runs: name the folder that a fleet's results are in")
     return folders

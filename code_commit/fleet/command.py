@@ -25,6 +25,7 @@ from code_commit.errors import (
     LLMError,
     NotSetUpError,
 )
+from code_commit.files import is_folder
 from code_commit.fleet import FleetOptions
 from code_commit.fleet.baseline import Baselines
 from code_commit.fleet.builds import link_keys
@@ -139,7 +140,7 @@ def _check(options: FleetOptions, tasks: Sequence[FleetTask]) -> int:
     """Print that the tasks have no mistake; beside OUT also what would be done of them. Raises NotSetUpError."""
     lines = [f"{count(len(tasks), 'task')}: no mistake"]
     left = list(tasks)
-    if options.out and not options.out.is_dir():
+    if options.out and not is_folder(options.out):
         lines.append(f"{len(tasks):,} would begin")
     elif options.out:
         _, kept, left, again = _plan(options, tasks, options.out)
@@ -175,7 +176,7 @@ def _require_keys(tasks: Sequence[FleetTask]) -> None:
         link_keys(config)
         lacking = count_missing_keys(folder, [task.settings for task in tasks])
     place = os.environ.get(KEYS_VARIABLE, "")
-    if lacking and place and not Path(place).is_dir():
+    if lacking and place and not is_folder(place):
         raise NotSetUpError(f"{KEYS_VARIABLE} names {shown(place)}, which is not a folder: name the one with your keys")
     told = [
         f"no key for {provider or 'any provider'} ({count(number, 'task')}): set "

@@ -8,6 +8,7 @@ from typing import Any
 from code_commit.api import is_protected
 from code_commit.commands.output import print_json
 from code_commit.errors import CodeCommitError, NotSetUpError
+from code_commit.files import is_folder
 from code_commit.fleet.baseline import UnpaidStore
 from code_commit.fleet.repositories import read_blobs
 from code_commit.fleet.results import TaskOutcome
@@ -23,7 +24,7 @@ def read_history(repository: Path, commits: str) -> list[tuple[str, str]]:
 
     Raises NotSetUpError.
     """
-    if not repository.is_dir():
+    if not is_folder(repository):
         raise NotSetUpError(f"{repository} is not a folder: clone the repository first")
     answer = ask_git(["rev-list", "--no-merges", "--parents", "--end-of-options", commits], repository)
     if answer.returncode != 0:

@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from code_commit.errors import NotSetUpError
-from code_commit.files import read_regular_file
+from code_commit.files import is_folder, read_regular_file
 from code_commit.fleet import FleetOptions
 from code_commit.fleet.patches import diff_of, digest_of
 from code_commit.fleet.repositories import find_bases
@@ -111,7 +111,7 @@ def land_results(
 def has_branch(landing: Landing) -> bool:
     """Tell whether the clone still has the branch; what has landed is the user's, who may have removed it."""
     words = ["show-ref", "--verify", "--quiet", f"refs/heads/{landing.branch}"]
-    return Path(landing.clone).is_dir() and ask_git(words, Path(landing.clone)).returncode == 0
+    return is_folder(landing.clone) and ask_git(words, Path(landing.clone)).returncode == 0
 
 
 def _require_branch(out: Path, name: str) -> None:
@@ -174,8 +174,8 @@ _ADVICE = {
 def _find_base(out: Path, result: Result, fetched: set[Path]) -> tuple[Path, str]:
     """Return the user's clone of a result's repository, or one of ours, and the commit of the base there now."""
     question, local = ("rev-parse", "-q", "--verify", "--end-of-options"), Path(result.path or result.repository)
-    if result.path or local.is_dir():
-        if not local.is_dir():
+    if result.path or is_folder(local):
+        if not is_folder(local):
             raise LandError(f"{local} is no longer there")
         return local, _ask(local, *question, f"{result.base or 'HEAD'}^{{commit}}")
     name = re.sub(r"[^A-Za-z0-9]+", "-", result.repository.removesuffix(".git"))[-40:].strip("-")

@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from code_commit.files import is_folder
 from code_commit.fleet.tasks import NO_BUILD, NO_SUBMODULES, SUBMODULES, FleetTask
 from code_commit.git import ask_git
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT
@@ -29,7 +30,7 @@ def find_bases(wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         places[place].add(base)
 
     def find(place: str) -> dict[tuple[str, str], str]:
-        if Path(place).is_dir():
+        if is_folder(place):
             return {(place, base): commit for base, commit in _commits_in(Path(place), sorted(places[place])).items()}
         said = ask_git(["ls-remote", "-q", "--", place], Path(os.sep)).stdout.decode().splitlines()
         refs = {name: commit for commit, _, name in (line.partition("\t") for line in said)}
@@ -64,7 +65,7 @@ def find_unfit(tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int, str]]:
 def _unfit_at(place: str, tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int, str]]:
     commits = sorted({task.commit for task in tasks.values()})
     if next(iter(tasks.values())).path:
-        if Path(place).is_dir() and ask_git(["rev-parse", "--git-dir"], Path(place)).returncode == 0:
+        if is_folder(place) and ask_git(["rev-parse", "--git-dir"], Path(place)).returncode == 0:
             yield from _unfit_in(Path(place), dict(zip(commits, commits, strict=True)), tasks)
         else:
             yield from (

@@ -55,7 +55,7 @@ def count_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
 
 def takes_cache_options(name: str) -> bool:
     """Tell whether OpenAI's model knows `prompt_cache_options`: gpt-5.6 and later."""
-    version = re.match(r"gpt-(\d+)(?:\.(\d+))?(?![\d.])", name.rpartition("/")[2])
+    version = re.match(r"gpt-(\d{1,9})(?:\.(\d{1,9}))?(?![\d.])", name.rpartition("/")[2])
     return version is not None and (int(version[1]), int(version[2] or 0)) >= (5, 6)
 
 

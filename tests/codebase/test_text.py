@@ -34,3 +34,13 @@ def test_a_codebase_of_our_own_knows_what_is_in_it():
     made = Codebase([FILE, OUTLINE], {"a.py": 6}, ["b.py"], is_partial=True)
     assert made.shown.whole == {"a.py"}
     assert (made.characters, made.bytes, made.largest) == (len(made.text), len(made.text), [("a.py", 6)])
+
+
+@pytest.mark.parametrize(
+    "name", [f"{'x' * 300} (outline)", f"a.py (lines 1-{9:09999} of 3)", f"a.py (lines 1-2 of {9:09999})"]
+)
+def test_a_line_that_names_no_part_of_a_file_is_a_line_like_others(name, tmp_path):
+    (tmp_path / "a.py").write_text("x")
+    codebase = parse_codebase(f"{FILE}--- {name} ---\ny\n\n{NAMES_LINE}\n{'y' * 300} (9 bytes)\n\n", tmp_path)
+    assert not codebase.windows
+    assert not codebase.outlined

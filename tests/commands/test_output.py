@@ -52,6 +52,8 @@ def close_logs(root: Path) -> None:
 
 NOTHING: Spoil = lambda _: None  # noqa: E731 - reads as the table's word
 
+LONG = "x" * 300
+
 RUNS: dict[str, tuple[Spoil, list[str], int, str]] = {
     "a folder that git refuses": (give_away, REPLAY, 2, "dubious ownership"),
     "a bad config.toml": (write("agent-config/config.toml", "max_repairs =\n"), REPLAY, 2, "not valid TOML"),
@@ -86,6 +88,9 @@ RUNS: dict[str, tuple[Spoil, list[str], int, str]] = {
     "rollup with a bad config.toml": (write("agent-config/config.toml", "x = 1\n"), ["rollup"], 2, "no setting 'x'"),
     "check in a folder that git refuses": (give_away, ["check"], 2, "dubious ownership"),
     "log of a last run": (NOTHING, ["log", "last"], 2, "there is no run last; for the latest run: latest"),
+    "a replay that no folder can be": (NOTHING, ["--model", f"replay:{LONG}"], 2, "there is no folder x"),
+    "log of a run that no folder can be": (NOTHING, ["log", LONG], 2, "there is no run x"),
+    "statistics of what no folder can be": (NOTHING, ["log", "--stats", LONG], 2, "holds no runs"),
     "log of no run": (NOTHING, ["log", "2020"], 2, "there is no run 2020"),
     "log in a folder that git refuses": (give_away, ["log"], 2, "dubious ownership"),
 }  # fmt: skip
