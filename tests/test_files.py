@@ -1,6 +1,7 @@
 """Files are opened without following a link or waiting, and are written whole or not at all."""
 
 import os
+import resource
 import signal
 import socket
 import stat
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from code_commit.files import (
+    KeptRoom,
     NewFiles,
     NotAFileError,
     Tree,
@@ -95,6 +97,29 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     assert path.read_bytes() == b"new"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_room_that_is_kept_is_used_once_and_never_lost_to_a_failure(tmp_path: Path) -> None:
+    """Files of this process may have 200,000 bytes."""
+    file, room = KeptRoom(tmp_path / "a.json"), tmp_path / ".a.json.room"
+    file.keep(100_000)
+    assert room.stat().st_size == 131_072
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, before[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            file.keep(300_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert room.stat().st_size == 131_072
+    file.write(b"{}", sync=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+    file.write(b"x" * 200_000)
+    assert (tmp_path / "a.json").stat().st_size == 200_000
+    file.keep(1)
+    file.release()
+    file.release()
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

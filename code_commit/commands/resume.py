@@ -142,7 +142,9 @@ def _answered(folder: Path, record: RunRecord, project: Project) -> Iterator[str
     """Yield the paths of the applied answers. Raises NotSetUpError where the next prompt needs an unreadable file."""
     for attempt in record.attempts:
         text_file, reply_file = (f"{attempt.number}-response.{suffix}" for suffix in ("txt", "json"))
-        is_in_reply = not (folder / text_file).exists() and (folder / reply_file).exists()
+        is_in_reply = (
+            attempt is record.attempts[-1] and not (folder / text_file).exists() and (folder / reply_file).exists()
+        )
         if attempt.verdict == "applied" or (attempt.finish_reason is not None and not is_in_reply):
             with _needed(folder, text_file) as file:
                 text = read_regular_file(file).decode("utf-8", "surrogatepass")

@@ -1,7 +1,9 @@
 """Background jobs: the id before the first poll, cancelled when nobody waits any more, never started again and again."""
 
+import errno
 import signal
 import time
+from pathlib import Path
 
 import h11
 import pytest
@@ -9,7 +11,7 @@ from asking import PROMPT, WAYS, Clock, Listener, ask, open_way
 from fake_apis import Answer
 from fake_server import FakeServer, Fault
 
-from code_commit.errors import Interrupted, LLMError
+from code_commit.errors import Interrupted, LLMError, LogError
 
 JOBS = ["responses", "interactions"]
 
@@ -138,6 +140,18 @@ def test_a_server_of_ones_own_that_ends_is_not_polled_for_an_hour():
             with pytest.raises(LLMError, match="start the server there"):
                 llm.complete(PROMPT, Ending())
     assert sum(clock.waits) < 12
+
+
+@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("step", ["job_created", "progressed"])
+def test_a_job_is_not_cancelled_because_a_file_of_the_log_fails(step, name):
+    """Its id stays in the record, whose last state has room on the disk."""
+    error = LogError(Path("run.json"), OSError(errno.ENOSPC, "No space left on device"))
+    with FakeServer(["x"]) as server:
+        with open_way(WAYS[name], server.base_url(WAYS[name].provider), Clock().timing()) as llm:
+            with pytest.raises(LogError):
+                llm.complete(PROMPT, Interrupting(step, error))
+    assert (len(server.jobs), server.cancelled) == (1, [])
 
 
 @pytest.mark.parametrize("name", WAYS)

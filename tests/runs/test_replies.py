@@ -5,13 +5,14 @@ import shutil
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
-from command import Run, Start, the_log, wait_for
+from command import CODE_COMMIT, Run, Start, the_log, wait_for
+from fake_apis import Answer
 from fake_server import FakeServer, Fault
 from forked_command import ForkedProcess
 from kill_points import CALL, STRACE, TRACED, Call, changing, needs_strace, sample
@@ -128,3 +129,204 @@ def test_whatever_call_is_the_last_one(
         if is_kept:
             assert (attempt["unsettled_usd"], attempt["cost_usd"]) == ([], pytest.approx(COST[provider])), call
         assert (copy / "ok.txt").read_text() == "ok\n"
+
+
+@pytest.fixture
+def kill_before(root: Path, start_code_commit: Start) -> Callable[..., None]:
+    """Run the command, and kill it before the file of that name gets its place."""
+
+    def kill(name: str, *arguments: str) -> None:
+        program = (
+            "import os, sys\n"
+            "def look(event, arguments):\n"
+            f"    if event == 'os.rename' and str(arguments[1]).endswith('/{name}'): os.kill(os.getpid(), 9)\n"
+            "sys.addaudithook(look)\n"
+        )
+        process = start_code_commit(root, *arguments, before=program)
+        assert process.wait(180) == -signal.SIGKILL, process.communicate()
+
+    return kill
+
+
+@pytest.mark.parametrize("provider", STREAMED)
+def test_a_reply_alone_is_an_answer_and_a_text_alone_is_none(
+    provider, kill_before, root: Path, run_code_commit: Run, tmp_path: Path
+):
+    with FakeServer([RIGHT] * 2) as server:
+        kill_before("1-response.txt", *asked(provider, server))
+        reply = the_log(root) / "1-response.json"
+        other = shutil.copytree(root, tmp_path / "other" / "project", symlinks=True)
+        (the_log(other) / "1-response.json").rename(the_log(other) / "1-response.txt")
+        took = json.loads(reply.read_bytes())["totalResponseTime"]
+        done = run_code_commit(root, "resume")
+        assert (done.returncode, billed(server)) == (0, 1), done.stderr
+        (attempt,) = record(root)["attempts"]
+        assert (attempt["cost_usd"], attempt["unsettled_usd"]) == (pytest.approx(COST[provider]), [])
+        assert (attempt["seconds"], attempt["usage"]["output"]) == (took / 1000, 40)
+        assert (run_code_commit(other, "resume").returncode, billed(server)) == (0, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["cut_off", "refused", "empty"])
+@pytest.mark.parametrize("provider", MODELS)
+def test_it_is_read_as_its_vendor_reads_it(
+    provider, ending, kill_before, root: Path, run_code_commit: Run, tmp_path: Path
+):
+    """The attempts are those of a run that nothing disturbs."""
+    undisturbed = shutil.copytree(root, tmp_path / "undisturbed" / "project", symlinks=True)
+    answers = [Answer("no block", ending), Answer(RIGHT)]
+    with FakeServer(answers) as first, FakeServer(answers) as second:
+        assert run_code_commit(undisturbed, *asked(provider, first)).returncode == 0
+        kill_before("1-response.txt", *asked(provider, second))
+        assert run_code_commit(root, "resume").returncode == 0
+    assert billed(second) == 2
+    names = ("model", "finish_reason", "incomplete", "cut_off", "usage", "cost_usd", "unsettled_usd", "verdict")
+    facts = [[[each[name] for name in names] for each in record(of)["attempts"]] for of in (root, undisturbed)]
+    assert facts[0] == facts[1]
+
+
+@pytest.mark.slow
+def test_the_reply_of_a_refusal_is_no_answer(root: Path, run_code_commit: Run):
+    body = {"error": {"message": "No.", "code": "invalid_prompt"}}
+    for provider in MODELS:
+        with FakeServer([RIGHT], [Fault("status", status=400, body=body)]) as server:
+            assert run_code_commit(root, *asked(provider, server)).returncode == 3
+            assert json.loads((the_log(root) / "1-response.json").read_bytes())["error"]
+            done = run_code_commit(root, "resume")
+            assert (done.returncode, billed(server)) == (0, 2), done.stderr
+        shutil.rmtree(the_log(root))
+        (root / "ok.txt").write_text("not yet\n")
+
+
+FILES = "^^^files\nmore.txt\n^^^end\n"
+CHOICE = "^^^files\npart_7.py\n^^^end\n"
+WAYS = {
+    "a choice of files before a run": ("1", [CHOICE, RIGHT], ["--rollup", "select"], {}),
+    "a choice of files alone": ("1", [CHOICE], ["rollup", "--select"], {}),
+    "an answer that asks to see files": ("1", [FILES, RIGHT], [], {}),
+    "the answer after it": ("2", [FILES, RIGHT], [], {}),
+    "a rejected answer": ("1", ["no block", RIGHT], [], {}),
+    "a repair": ("2", [WRONG, RIGHT], [], {}),
+    "an exchange of messages": ("2", [WRONG, RIGHT], [], {"prompt_layout": "short"}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "answers", "words", "settings"), WAYS.values(), ids=WAYS)
+def test_it_is_kept_whatever_was_asked(number, answers, words, settings, kill_before, root: Path, run_code_commit: Run):
+    (root / "more.txt").write_text("more\n")
+    for part in range(40):
+        (root / f"part_{part}.py").write_text("".join(f"value_{line} = {line}\n" for line in range(200)))
+    config = root / "agent-config" / "config.toml"
+    config.write_text("".join(f'{name} = "{value}"\n' for name, value in settings.items()))
+    with FakeServer([Answer(answer, input_tokens=20_000) for answer in answers]) as server:
+        options = asked("chat", server)[: 4 if words[:1] == ["rollup"] else None]
+        kill_before(f"{number}-response.txt", *words, *options)
+        done = run_code_commit(root, "resume")
+    assert (done.returncode, billed(server)) == (0, len(answers)), done.stderr
+    (*_, last) = sorted((root / "agent-config" / "logs").iterdir())
+    totals = json.loads((last / "run.json").read_bytes())["totals"]
+    assert totals["usage"]["input"] == 20_000 * len(answers)
+    assert totals["unsettled_usd"] == 0
+
+
+def test_the_answer_of_a_fallback_is_kept(kill_before, root: Path, run_code_commit: Run):
+    """What the first model may cost stays apart."""
+    lost = Fault("status", "poll", 999, 403, body={"error": {"message": "No."}})
+    with FakeServer([RIGHT], [lost]) as first, FakeServer([RIGHT] * 2) as second:
+        more = ["--fallback-model", MODELS["chat"], "--fallback-base-url", second.base_url("chat")]
+        kill_before("1-response.txt", *asked("openai", first, *more))
+        done = run_code_commit(root, "resume")
+    assert (done.returncode, billed(first), billed(second)) == (0, 1, 1), done.stderr
+    (attempt,) = record(root)["attempts"]
+    assert (attempt["model"], attempt["cost_usd"]) == (MODELS["chat"], pytest.approx(COST["chat"]))
+    assert len(attempt["unsettled_usd"]) == 1
+
+
+class SmallDisk:
+    """A log folder of three megabytes, in a name space of its own; what is left at its end is gone."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        mount = (
+            "mkdir -p agent-config/logs && mount -t tmpfs -o size=3m none agent-config/logs && echo && exec sleep 600"
+        )
+        self._holder = subprocess.Popen(["unshare", "-m", "sh", "-c", mount], cwd=root, stdout=subprocess.PIPE)
+        assert self._holder.stdout.readline()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._holder.kill()
+        self._holder.communicate()
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        enter = ["nsenter", "-t", str(self._holder.pid), "-m", "sh", "-c", 'cd "$0" && exec "$@"', str(self._root)]
+        return subprocess.Popen([*enter, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def run(self, *words: str) -> tuple[int, str]:
+        process = self.start(*words)
+        output, complaint = process.communicate(timeout=180)
+        return process.returncode, output + complaint
+
+    def fill(self, left: int = 0) -> None:
+        """Fill it, but for so many kilobytes."""
+        full = "agent-config/logs/full"
+        self.run("sh", "-c", f"cat /dev/zero >{full} 2>/dev/null; truncate -s -{left}k {full}")
+
+    def clear(self) -> None:
+        self.run("rm", "agent-config/logs/full")
+
+
+@pytest.mark.root("mount")
+def test_without_room_for_an_answer_none_is_asked_for(root: Path):
+    with SmallDisk(root) as disk, FakeServer([RIGHT]) as server:
+        disk.fill(left=500)
+        code, said = disk.run(*CODE_COMMIT, *asked("chat", server))
+        assert (code, server.requests) == (5, []), said
+        assert "1-response.json cannot be given room for an answer, so none was asked for: No space left" in said
+        assert "code-commit resume continues this run" in said
+        _, log = disk.run("sh", "-c", "cat agent-config/logs/2*/run.json; ls -A agent-config/logs/2*")
+        assert '"unsettled_usd": []' in log
+        assert ".room" not in log
+        disk.clear()
+        code, said = disk.run(*CODE_COMMIT, "resume")
+        assert (code, billed(server)) == (0, 1), said
+
+
+@pytest.mark.root("mount")
+@pytest.mark.slow
+def test_what_was_not_sent_is_not_told_as_spent_whichever_file_has_no_room(root: Path, whole):
+    """The last of them is run.json, with what the request may cost."""
+    ends = set()
+    for left in range(1080, 1180, 4) if whole else (1080, 1112, 1120, 1160):
+        with SmallDisk(root) as disk, FakeServer([RIGHT]) as server:
+            disk.fill(left=left)
+            code, said = disk.run(*CODE_COMMIT, *asked("chat", server))
+            _, log = disk.run("sh", "-c", "cat agent-config/logs/2*/run.json")
+            ends.add((code, billed(server)))
+        if not server.requests:
+            ended = json.loads(log)
+            assert (ended["totals"]["unsettled_usd"], ended["error"]["may_be_paid"]) == (0, False), said
+        (root / "ok.txt").write_text("not yet\n")
+    assert (5, 0) in ends
+    assert any(count for _, count in ends)
+
+
+@pytest.mark.root("mount")
+@pytest.mark.parametrize("provider", ["chat", "anthropic"])
+def test_a_disk_that_fills_up_while_an_answer_comes_loses_none(provider, root: Path):
+    answer = "words " * 20_000 + "\n" + RIGHT
+    with SmallDisk(root) as disk, FakeServer([answer] * 2, [Fault("pause")]) as server:
+        process = disk.start(*CODE_COMMIT, *asked(provider, server))
+        wait_for(lambda: server.delivered)
+        disk.fill()
+        arrive(server)
+        process.communicate(timeout=180)
+        disk.clear()
+        if process.returncode:
+            assert process.returncode == 5
+            assert disk.run(*CODE_COMMIT, "resume")[0] == 0
+        assert billed(server) == 1
+    assert (root / "ok.txt").read_text() == "ok\n"
