@@ -1,7 +1,7 @@
 """`code-commit resume`: continue an interrupted run at its next step; only a cut-off stream is paid for twice.
 
-The log has the answers and the failed builds; background jobs are fetched, and applied changes stay. A passed build is
-repeated, as the tree may have changed.
+The log has the answers, or their replies, and the failed builds; background jobs are fetched, and applied changes
+stay. A passed build is repeated, as the tree may have changed.
 """
 
 import re
