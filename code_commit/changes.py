@@ -16,7 +16,7 @@ _MOST_REASONS = 50  # a response with more is wrong in kind, not in places
 _LONGEST_QUOTE = 500
 _MOST_NAMES = 8
 _OR_AGAIN = "; or send it again just so if it is meant"
-SuspicionRule = Literal["astray", "bare-end", "delete-word", "omission", "thoughts"]
+SuspicionRule = Literal["astray", "bare-end", "delete-word", "line-ends", "omission", "thoughts"]
 """The rules of what may be meant: rejected once, it is accepted with a warning when it comes again."""
 _OfAnswer = Literal["shrunk", "case", "unseen", "overwritten", "cut-off", SuspicionRule]
 _OfRun = Literal["build", "review", "rollback", "log"]
@@ -175,7 +175,8 @@ IsMeant = Callable[[tuple[str, str]], bool]
 class Reasons:
     """Collects why a response is rejected: the first fifty reasons, and how many more there are.
 
-    A suspicion that `is_meant` knows is no reason. It becomes one of the `warnings`. `leniences` are those used.
+    A suspicion that `is_meant` knows is no reason. It becomes one of the `warnings`. `leniences` are those used. `left`
+    are the paths of files that stay as they are.
     """
 
     def __init__(self, is_meant: IsMeant = frozenset[tuple[str, str]]().__contains__) -> None:
@@ -183,6 +184,7 @@ class Reasons:
         self.more = 0
         self.warnings: list[RunWarning] = []
         self.leniences: set[Lenience] = set()
+        self.left: list[str] = []
         self._is_meant = is_meant
 
     def add(self, path: str, line: int, rule: str, message: str) -> None:
@@ -199,6 +201,17 @@ class Reasons:
         name = f"{shown(path)}: " if path else ""
         self.warnings.append(RunWarning(rule, f"{name}{fact}; accepted as sent", path))
         return False
+
+    def leave(self, path: str, rule: SuspicionRule, fact: str) -> bool:
+        """Tell that a file stays as it is because of a fact, and return True; return False, with a warning, if the
+        answer means it.
+        """
+        is_left = not self._is_meant((rule, quoted(path)))
+        if is_left:
+            self.left.append(path)
+        done = "left as it is" if is_left else "accepted as sent"
+        self.warnings.append(RunWarning(rule, f"{shown(path)}: {fact}; {done}", path))
+        return is_left
 
     def _keep(self, reason: Violation) -> None:
         if len(self.kept) == _MOST_REASONS:
@@ -252,11 +265,15 @@ class RunWarning:
 
 
 class VerifiedChanges(NamedTuple):
-    """A response that passed the whole verification pass. Only `verify_changes` makes one; only this can be applied."""
+    """A response that passed the whole verification pass. Only `verify_changes` makes one; only this can be applied.
+
+    `ends_alone` are files that stay as they are: the response differs from them in line ends or the last newline alone.
+    """
 
     root: Path
     changes: tuple[VerifiedChange, ...]
     warnings: tuple[RunWarning, ...] = ()
+    ends_alone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ import os
 import re
 import subprocess
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.errors import NotSetUpError
-from code_commit.files import identity_of
+from code_commit.files import folders_of, identity_of
 from code_commit.terminal import shown
 from code_commit.trust import find_program, outside_environment
 
@@ -44,10 +44,13 @@ class Index(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """Git's configuration: its files inside the work tree, there or not, and the names of filters."""
+    """Git's configuration: its files inside the work tree, there or not, the names of filters, and the user's files of
+    attributes.
+    """
 
     files: tuple[Path, ...] = ()
     filters: tuple[str, ...] = ()
+    attributes: tuple[Path, ...] = ()
 
 
 class UnansweredError(Exception):
@@ -128,6 +131,22 @@ class Repository:
         filters = zip(words[::3], words[2::3], strict=False)
         return [path for path, name in filters if name in self.configuration().filters and re.fullmatch(names, name)]
 
+    def files_with_crlf(self, new: Collection[str]) -> list[str]:
+        """Return the new files that git's attributes give CRLF (`text eol=crlf`). Raises UnansweredError."""
+        files = [
+            self.work_tree / folder / ".gitattributes" for folder in folders_of(self.prefix + path for path in new)
+        ]
+        files += [self.common_dir / "info" / "attributes", *self.configuration().attributes]
+        if not any(map(os.path.lexists, files)):
+            return []
+        question = ["check-attr", "-z", "--stdin", "eol", "text"]
+        answer = self.ask(question, b"".join(os.fsencode(f"{path}\0") for path in new))
+        if answer.returncode != 0:
+            raise UnansweredError("git check-attr", answer)
+        words = os.fsdecode(answer.stdout).split("\0")
+        values = {(path, name): value for path, name, value in zip(words[::3], words[1::3], words[2::3], strict=False)}
+        return [path for path in new if values.get((path, "eol")) == "crlf" and values.get((path, "text")) != "unset"]
+
     def index(self) -> Index:
         """Return git's index; git is asked again only when the index file changed. Raises UnansweredError."""
         version = _version(self.git_dir / "index")
@@ -187,7 +206,7 @@ def _read_configuration(repository: Repository) -> Configuration:
     user = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config", "git")
     files = [Path("~/.gitconfig"), user / "config", user / "ignore", user / "attributes"]
     files += [Path(os.environ[name]) for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM") if name in os.environ]
-    filters = set()
+    filters, attributes = set(), [user / "attributes"]
     words = os.fsdecode(answer.stdout).split("\0")
     for origin, entry in zip(words[::2], words[1::2], strict=False):
         key, _, value = entry.partition("\n")
@@ -196,6 +215,7 @@ def _read_configuration(repository: Repository) -> Configuration:
             files.append(file)
         if key in {"core.excludesfile", "core.attributesfile"}:
             files.append(Path(value))
+            attributes += [Path(value)] * (key == "core.attributesfile")
         elif key.startswith("include") and key.endswith(".path"):
             files.append(file.parent / Path(value).expanduser())
         elif key.startswith("filter."):
@@ -204,7 +224,8 @@ def _read_configuration(repository: Repository) -> Configuration:
     paths |= {os.path.realpath(path) for path in paths}
     above = repository.root.parents
     inside = (path for path in map(Path, sorted(paths)) if _is_of_work_tree(path, repository) and path not in above)
-    return Configuration(tuple(inside), tuple(sorted(filters)))
+    named = (repository.work_tree / file.expanduser() for file in attributes)
+    return Configuration(tuple(inside), tuple(sorted(filters)), tuple(named))
 
 
 def _is_of_work_tree(path: Path, repository: Repository) -> bool:

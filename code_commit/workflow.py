@@ -19,6 +19,7 @@ from code_commit.changes import (
     RejectedResponseError,
     RunWarning,
     VerifiedChanges,
+    quoted,
 )
 from code_commit.codebase.parts import read_requests
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError, NotSetUpError
@@ -95,7 +96,7 @@ def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRe
 
 def verify_response(run: Run, response: Response, shows: VisibleFiles | None, attempt: AttemptLog) -> VerifiedChanges:
     """Return the verified changes. Logs and raises RejectedResponseError and DeclinedError."""
-    reasons, is_short = Reasons(is_meant(run)), run.plan.settings.prompt_layout == "short"
+    reasons, is_short = Reasons(is_meant(run, attempt.number)), run.plan.settings.prompt_layout == "short"
     try:
         changes = read_response(response.complete_text(), reasons, run.plan.project, is_short=is_short)
         attempt.record.edits = sum(isinstance(change, EditBlock) for change in changes)
@@ -116,12 +117,14 @@ def verify_response(run: Run, response: Response, shows: VisibleFiles | None, at
         raise attempt.declined(str(declined)) from None
 
 
-def is_meant(run: Run) -> IsMeant:
-    """Return what tells the suspicions that are known, since an earlier answer of the run was rejected for them."""
+def is_meant(run: Run, number: int) -> IsMeant:
+    """Return what tells the suspicions that attempt `number` knows, since they were told of an earlier answer."""
     if run.plan.inputs.as_sent:
         return lambda _: True
-    earlier = (reason for done in run.log.record.attempts for reason in done.rejections if reason.may_be_meant)
-    return {(reason.rule, reason.path) for reason in earlier}.__contains__
+    earlier = run.log.record.attempts[: number - 1]
+    rejected = {(each.rule, each.path) for done in earlier for each in done.rejections if each.may_be_meant}
+    left = {("line-ends", quoted(path)) for done in earlier for path in done.ends_alone}
+    return (rejected | left).__contains__
 
 
 def change_files(run: Run, response: Response, shows: VisibleFiles | None, attempt: AttemptLog) -> set[str]:

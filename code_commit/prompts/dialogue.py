@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from code_commit.codebase.text import header, read_sections
+from code_commit.terminal import shown
 
 BUILD = "build.sh"
 _ROLE = re.compile(r"^\[(user|assistant)\]\n", re.MULTILINE)  # before each message
@@ -15,19 +16,25 @@ _FAILED = "The script fails:\n\n{}\n\nFind the cause in the project's files and 
 _REJECTED = "This answer cannot be used:\n\n{}\n\nSend it again without these faults."
 _ADDED = "These files of the project were not shown so far:\n\n{}"
 _CHANGED = "These files were changed since, and are now:\n\n{}"
+_ENDS_ALONE = (
+    "Your answer differs from these files in line ends or the last newline alone. They stayed as they were. Send one"
+    " again only if its ends have to change:\n\n{}"
+)
 _LEFT_OUT = "(This answer was too long to be shown again.)"
 _UNKNOWN = "(It is not among the files.)"
 
 
 class Turn(NamedTuple):
     """An answer, "" if it is too long to be repeated, and what came of it: the output of the build that it failed, or
-    the reasons why it was rejected. `files` are those that were shown after it for the first time.
+    the reasons why it was rejected. `files` are those that were shown after it for the first time, `ends_alone` those
+    that it would have changed in their line ends alone.
     """
 
     response: str
     output: str | None = None
     reasons: Sequence[str] = ()
     files: str = ""
+    ends_alone: Sequence[str] = ()
 
 
 class Dialogue(NamedTuple):
@@ -51,7 +58,8 @@ def lay_out_dialogue(
     last = _put_in(ask, values)
     for turn in turns:
         earlier += [("user", last), ("assistant", f"{turn.response.strip() or _LEFT_OUT}\n")]
-        told = [(_ADDED, turn.files), (_CHANGED, changed if turn is turns[-1] else ""), _result(turn)]
+        told = [(_ADDED, turn.files), (_CHANGED, changed if turn is turns[-1] else "")]
+        told += [(_ENDS_ALONE, "\n".join(map(shown, turn.ends_alone))), _result(turn)]
         said = [sentence.format(text.strip()) for sentence, text in told if text]
         last = _put_in(ask, values | {"query": "\n\n".join(said)})
     return Dialogue(system, earlier, last)

@@ -10,6 +10,9 @@ from code_commit.runs.words import ending_of, listed
 
 _LONGEST_HISTORY = 1_950  # characters; 2,000 with the words before it
 _LONGEST_NOTES = 600
+_ENDS_ALONE = (
+    "differs from {} in line ends or the last newline alone, which stayed as they were: send that again to write it"
+)
 _STUCK = ": if the cause lies in the project, take another way now; if outside, send ^^^cannot"
 _NUMBER = re.compile(r"\b0x[\da-fA-F]+|(?<!\w)\d+([.,:]\d+)*(?![.,:]?\d)(\s?([mnu\u00b5]?s|min|seconds?|h)\b|(?!\w))")
 _COMPARED_LINES, _COMPARED_CHARACTERS = 20, 20_000
@@ -44,6 +47,8 @@ def tell_attempt(attempt: Attempt) -> AttemptSummary:
         start += f"changed {listed([change.path for change in changes], 8)} (+{added} -{removed})"
     else:
         start += "changed nothing, every file held that already"
+    if attempt.ends_alone:
+        ending += f"; it {_ENDS_ALONE.format(listed(attempt.ends_alone, 8))}"
     if attempt.build:
         ending += f"; the build failed: {ending_of(attempt.build)}"
         ending += f", just as after attempt {attempt.same_failure_as}" if attempt.same_failure_as else ""

@@ -47,8 +47,9 @@ class Outcome(NamedTuple):
     """The result of an attempt for the prompts after it: the reasons of a rejected response, else the failed build.
 
     `unseen` are files that the codebase does not hold whole: a rejected response would have changed them, or asks to
-    see them, or a failed build names them. `send_whole` are the paths whose edits did not fit. Equal values of
-    `change`, or of `failure`, mean the same change, or the same failure.
+    see them, or a failed build names them. `send_whole` are the paths whose edits did not fit, `ends_alone` files that
+    a response would have changed in their line ends alone. Equal values of `change`, or of `failure`, mean the same
+    change, or the same failure.
     """
 
     told: AttemptSummary
@@ -59,6 +60,7 @@ class Outcome(NamedTuple):
     response: str = ""
     unseen: Sequence[ShownFile] = ()
     send_whole: Sequence[str] = ()
+    ends_alone: Sequence[str] = ()
 
 
 def next_prompt(task: Task, outcomes: Sequence[Outcome], longest: int | None = None) -> Prompt:
@@ -94,7 +96,8 @@ def _as_turn(done: Outcome) -> Turn:
         window_section(file) if isinstance(file, Window) else file_section(file.path, file.content)
         for file in done.unseen
     ]
-    return Turn(done.response, done.failed and done.failed.output, done.reasons, "".join(files))
+    output = done.failed and done.failed.output
+    return Turn(done.response, output, done.reasons, "".join(files), done.ends_alone)
 
 
 def _tell_rejection(task: Task, outcome: Outcome) -> Rejection:
@@ -188,7 +191,8 @@ class Conversation:
         failed = self._read_failed_build(attempt, changed)._replace(originals=texts if self._task.diffs else {})
         same = self._compare(attempt, answer.blocks, comparable(build, failed.output))
         summary, text = tell_attempt(attempt.record), self._kept(attempt, answer)
-        self._outcomes.append(Outcome(summary, *same, failed, (), text, self._named_by(failed, changed)))
+        named, left = self._named_by(failed, changed), attempt.record.ends_alone
+        self._outcomes.append(Outcome(summary, *same, failed, (), text, named, ends_alone=left))
 
     def _viewer(self) -> FileViewer:
         project, redactor, shows = self._project, self._redactor, self._shows

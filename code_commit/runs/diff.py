@@ -8,7 +8,7 @@ time.
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
@@ -129,7 +129,7 @@ def _differences(before: bytes, after: bytes, context: int = CONTEXT_LINES) -> t
         header = b"@@ -%s +%s @@\n" % (_span((0, sizes[0])), _span((0, sizes[1])))
         return sizes[1], sizes[0], [header + _marked(b"-", before) + _marked(b"+", after)]
     old, new = _lines(before), _lines(after)
-    blocks = list(_differing_ranges(old, new))
+    blocks = list(differing_ranges(old, new))
     removed = sum(end - start for (start, end), _ in blocks)
     added = sum(end - start for _, (start, end) in blocks)
     return added, removed, list(_hunks(old, new, blocks, context))
@@ -225,7 +225,7 @@ def _span(lines: Range) -> bytes:
     return b"%d,%d" % (start + 1 if end > start else start, end - start)
 
 
-def _differing_ranges(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[Block]:
+def differing_ranges(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[Block]:
     """Yield the ranges of lines that differ, in order, without equal lines at their ends."""
     pending = [(((0, len(old)), (0, len(new))), MOST_LEVELS)]
     while pending:
@@ -242,7 +242,7 @@ def _differing_ranges(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[Bl
             yield block
 
 
-def _without_equal_ends(old: Sequence[bytes], new: Sequence[bytes], block: Block) -> Block:
+def _without_equal_ends(old: Sequence[Hashable], new: Sequence[Hashable], block: Block) -> Block:
     (old_start, old_end), (new_start, new_end) = block
     while old_start < old_end and new_start < new_end and old[old_start] == new[new_start]:
         old_start, new_start = old_start + 1, new_start + 1
@@ -251,7 +251,7 @@ def _without_equal_ends(old: Sequence[bytes], new: Sequence[bytes], block: Block
     return (old_start, old_end), (new_start, new_end)
 
 
-def _anchors(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]]:
+def _anchors(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int, int]]:
     """Return the longest series of lines that occur once in both, in the same order, by patience sorting."""
     counts = Counter(old)
     place = {line: index for index, line in enumerate(new) if counts[line] == 1}

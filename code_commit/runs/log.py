@@ -333,6 +333,7 @@ class AttemptLog:
     def applying(self, changes: VerifiedChanges) -> None:
         """Record the changes about to be applied, or proposed in a dry run, without a verdict."""
         self._changed(edits_of(changes))
+        self.record.ends_alone = list(changes.ends_alone)
         self._log.add_warnings(changes.warnings)
         self._log.save("applying")
 
@@ -343,7 +344,7 @@ class AttemptLog:
         self._log.save("applied")
 
     def not_applied(self) -> None:
-        self.record.changes = []
+        self.record.changes, self.record.ends_alone = [], []
         self.diff_file.unlink(missing_ok=True)
 
     def known_text(self) -> str:

@@ -80,7 +80,8 @@ class Attempt:
     request whose cost is not known. `job_id` is the background job without a final reply, `job_model` its model,
     `job_usd` its share of `unsettled_usd`. `more_rejections` counts reasons beyond `rejections`. `notes` are the LLM's
     words outside the blocks, `asked` the files that it asks to see, `edits` the number of files sent as edits,
-    `leniences` the forms beside those of the specification that were read.
+    `leniences` the forms beside those of the specification that were read, `ends_alone` the files that stay as they
+    are, since it differs from them in line ends or the last newline alone.
     `same_change_as` and `same_failure_as` are the first attempts with equal blocks and an equal failure.
     """
 
@@ -102,6 +103,7 @@ class Attempt:
     asked: list[str] = field(default_factory=list)
     edits: int = 0
     leniences: list[str] = field(default_factory=list)
+    ends_alone: list[str] = field(default_factory=list)
     verdict: Verdict | None = None
     change_seconds: float | None = None
     rejections: list[Violation] = field(default_factory=list)

@@ -33,7 +33,7 @@ from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.verify import ignored, tree
-from code_commit.verify.content import check_content, read_umask, verified_change
+from code_commit.verify.content import check_content, content_as_sent, read_umask, settle_new_files, verified_change
 from code_commit.verify.edits import STALE_PART, UNSEEN_PART, Span, VisibleLines, find_shown, lines_in_ranges
 from code_commit.verify.ignored import IgnoreFiles, ignored_paths
 from code_commit.verify.omission import ChangedFile, find_omissions
@@ -58,6 +58,7 @@ _UNSEEN = (
 )
 _NOT_HELD = "the code rollup does not hold it as it is now"
 _STALE = f"{_NOT_HELD}: leave it as it is"
+_ENDS_ALONE = "the answer differs from it in line ends or the last newline alone"
 
 
 @dataclass(slots=True)
@@ -143,13 +144,18 @@ def verify_changes(
     stale = list(_check_seen(findings, originals, shown_files, strict=rules.settings.strict)) if shown_files else []
     verified = _check_content(findings, originals, rules, shown_files or VisibleFiles())
     findings.reasons.reject(rules.redactor.redact_quotations)
+    try:
+        verified = settle_new_files(verified, project)
+    except UnansweredError as error:
+        raise ApplyError(f"{error}; nothing was changed") from error
     created = [change.path for change in verified if change.original is None]
     other_cases = (
         RunWarning("case", f"{shown(path)} {message}", path)
         for path, message in tree.find_other_cases(created, project.root)
     )
     losses = _loss_warnings(findings.changes, verified)
-    return VerifiedChanges(project.root, tuple(verified), (*losses, *other_cases, *findings.reasons.warnings, *stale))
+    warnings = (*losses, *other_cases, *findings.reasons.warnings, *stale)
+    return VerifiedChanges(project.root, tuple(verified), warnings, ends_alone=tuple(findings.reasons.left))
 
 
 def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> None:
@@ -243,7 +249,7 @@ def _check_content(
     findings: _Findings, originals: Originals, rules: Rules, shown_files: VisibleFiles
 ) -> list[VerifiedChange]:
     """Return the changes that pass. A file that the prompt showed as removed need not be removed again."""
-    verified, written = [], dict[str, tuple[RequestedChange, FileChange]]()
+    verified, taken = list[VerifiedChange](), dict[str, tuple[RequestedChange, FileChange]]()
     shown_lines = functools.cache(lambda: {line.rstrip(_BLANKS).lstrip(_BOM) for line in shown_files.text.split("\n")})
     umask = read_umask()
     for change in findings.open:
@@ -259,25 +265,38 @@ def _check_content(
             for line, rule, message in checked:
                 findings.add(change.path, rule, message, line=line)
         else:
-            verified.append(verified_change(checked, original, umask))
-            written[change.path] = change, checked
-    _check_omissions(findings, verified, written)
+            written = verified_change(change, checked, original, umask)
+            verified.append(_without_ends_alone(findings, change, checked, written))
+            taken[change.path] = change, checked
+    _check_omissions(findings, verified, taken)
     return verified
+
+
+def _without_ends_alone(
+    findings: _Findings, asked: RequestedChange, checked: FileChange, written: VerifiedChange
+) -> VerifiedChange:
+    """Return a change; if it has other ends than the file, and nothing else, as sent if that is meant."""
+    original = written.original
+    if isinstance(checked, FileReplacement) and original and written.content == original.content:
+        sent = content_as_sent(asked, checked, original)
+        if sent != original.content and not findings.reasons.leave(asked.path, "line-ends", _ENDS_ALONE):
+            return written._replace(content=sent)
+    return written
 
 
 def _check_omissions(
     findings: _Findings,
     verified: Iterable[VerifiedChange],
-    written: Mapping[str, tuple[RequestedChange, FileChange]],
+    taken: Mapping[str, tuple[RequestedChange, FileChange]],
 ) -> None:
     """Suspect what stands in the place of code that is left out."""
     files = []
     for each in verified:
-        _, content = written[each.path]
+        _, content = taken[each.path]
         old = each.original and each.original.content.decode("utf-8", "replace")
         files.append(ChangedFile(each.path, old, content.content if isinstance(content, FileReplacement) else None))
     for place in find_omissions(files):
-        change, content = written[place.path]
+        change, content = taken[place.path]
         if isinstance(change, EditBlock):
             text = place.text.lower()
             line = next((edit.line for edit in change.edits if text in edit.replacement.lower()), change.line)

@@ -6,18 +6,28 @@ missing       a file is to be removed that is not there
 holds-key     the content holds an API key
 """
 
-import codecs
 import os
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from code_commit.changes import EditBlock, FileChange, FileRemoval, FileReplacement, OriginalFile, VerifiedChange
+from code_commit.changes import (
+    EditBlock,
+    FileChange,
+    FileRemoval,
+    FileReplacement,
+    OriginalFile,
+    RequestedChange,
+    VerifiedChange,
+)
 from code_commit.files import decode_text
 from code_commit.paths.names import Fault
+from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.verify.edits import ContentFault, VisibleLines, edit_text
 from code_commit.verify.formats import find_wrong_format, without_fence
+from code_commit.verify.writing import whole_text, whole_text_as_sent
 
 _SHEBANG = b"#!"
 
@@ -54,15 +64,39 @@ def _edited(block: EditBlock, old: str | None, visible: VisibleLines) -> str | l
     return faults or content
 
 
-def verified_change(change: FileChange, original: OriginalFile | None, umask: int) -> VerifiedChange:
-    """Return a change that passed every rule, with the bytes and the mode that the file will have."""
-    if isinstance(change, FileRemoval):
-        return VerifiedChange(change, "delete", None, original.mode if original else 0, original)
-    content = kept_bytes(change.content, None if original is None else original.content)
+def verified_change(
+    asked: RequestedChange, checked: FileChange, original: OriginalFile | None, umask: int
+) -> VerifiedChange:
+    """Return a change that passed every rule, with the bytes and the mode that the file will have.
+
+    `asked` is the change as the answer has it.
+    """
+    if isinstance(checked, FileRemoval):
+        return VerifiedChange(checked, "delete", None, original.mode if original else 0, original)
     if original is None:
+        content = whole_text(checked.content, None).encode()
         mode = 0o777 if content.startswith(_SHEBANG) else 0o666
-        return VerifiedChange(change, "create", content, mode & ~umask, None)
-    return VerifiedChange(change, "replace", content, original.mode, original)
+        return VerifiedChange(checked, "create", content, mode & ~umask, None)
+    is_whole = not isinstance(asked, EditBlock)
+    text = whole_text(checked.content, original.content.decode()) if is_whole else checked.content
+    return VerifiedChange(checked, "replace", text.encode(), original.mode, original)
+
+
+def content_as_sent(asked: RequestedChange, checked: FileReplacement, original: OriginalFile) -> bytes:
+    """Return the content that a file would have with the line ends and the last newline of the answer."""
+    old = original.content.decode()
+    if isinstance(asked, EditBlock):
+        return edit_text(old, asked.edits, as_sent=True)[0].encode()
+    return whole_text_as_sent(checked.content, old).encode()
+
+
+def settle_new_files(verified: Sequence[VerifiedChange], project: Project) -> list[VerifiedChange]:
+    """Return the changes, each new file with the line ends that git's attributes ask for. Raises UnansweredError."""
+    created = {change.path: change for change in verified if change.original is None and change.content}
+    for path in project.git.files_with_crlf(created) if project.git and created else ():
+        text = whole_text((created[path].content or b"").decode(), None, "\r\n")
+        created[path] = created[path]._replace(content=text.encode())
+    return [created.get(change.path, change) for change in verified]
 
 
 def _text_fault(content: str, redactor: Redactor) -> Fault | None:
@@ -75,19 +109,6 @@ def _text_fault(content: str, redactor: Redactor) -> Fault | None:
     if redactor.reveals_key(content):
         return "holds-key", "the new content holds an API key: read it where it is needed, write it into no file"
     return None
-
-
-def kept_bytes(text: str, original: bytes | None) -> bytes:
-    """Encode the new text and keep of the original: CRLF throughout where the text has LF throughout, the BOM."""
-    content = text.encode("utf-8")
-    if original is None or not content:
-        return content
-    line_ends = original.count(b"\n")
-    if line_ends and original.count(b"\r\n") == line_ends and b"\r" not in content:
-        content = content.replace(b"\n", b"\r\n")
-    if original.startswith(codecs.BOM_UTF8) and not content.startswith(codecs.BOM_UTF8):
-        content = codecs.BOM_UTF8 + content
-    return content
 
 
 def read_umask() -> int:

@@ -7,8 +7,8 @@ order      the last lines of a range do not stand after its first ones
 unseen     the LLM was shown the file in part, and these lines stand elsewhere, or not in one passage of it
 stale      it was shown the file in part, and the file has changed since
 
-Whole lines are compared, all with the file as it stands before the response: exactly, and where that finds nothing once
-more without the blanks and the `\r` at their ends. In a file shown in part only the shown lines are searched.
+Whole lines are compared without their ends, all with the file as it stands before the response: exactly, and where that
+finds nothing once more without the blanks at their ends. In a file shown in part only the shown lines are searched.
 """
 
 import re
@@ -22,6 +22,7 @@ from typing import NamedTuple
 from code_commit.changes import Edit, quoted
 from code_commit.codebase.text import lines_of
 from code_commit.exchange import Window
+from code_commit.verify.writing import Replacement, put_in, read_lines, with_lf
 
 _MOST_PLACES = 10  # of an ambiguous find that are named
 _FEW = 10  # finds that are searched one by one
@@ -71,49 +72,49 @@ def find_shown(text: str, part: Window) -> list[Span] | None:
             shown[-1] = shown[-1][0], max(stop, shown[-1][1])
         elif wanted:
             shown.append((start, stop))
-    return shown if part.lines in (0, len(lines)) else None
+    if part.lines not in (0, len(lines)):
+        return None
+    return [(0, len(read_lines(text).lines))] if shown == [(0, len(lines))] else shown
 
 
-def edit_text(text: str, edits: Sequence[Edit], visible: VisibleLines = _ALL) -> tuple[str, list[ContentFault]]:
-    """Return the text after the edits and no faults, or the text as it is and the faults."""
-    bom = _BOM if text.startswith(_BOM) else ""
-    body = text[len(bom) :]
-    if bom:  # a codebase shows it before the first line
-        edits = [
-            replace(edit, find=edit.find.removeprefix(bom), replacement=edit.replacement.removeprefix(bom))
-            for edit in edits
-        ]
-    all_ends, long_ends = body.count("\n"), body.count("\r\n")
-    end = "\r\n" if long_ends and long_ends == all_ends else "\n"
-    is_cut = body != "" and not body.endswith("\n")
-    lines = (body + end if is_cut else body).split("\n")[:-1]
-    spans, faults = _locate(lines, edits, visible)
+def edit_text(
+    text: str, edits: Sequence[Edit], visible: VisibleLines = _ALL, *, as_sent: bool = False
+) -> tuple[str, list[ContentFault]]:
+    """Return the text after the edits and no faults, or the text as it is and the faults.
+
+    With `as_sent` all lines of the edits get the ends that the answer gives them, also those that they only repeat.
+    """
+    file = read_lines(text)
+    if file.bom:  # a codebase shows it before the first line
+        pairs = ((edit.find.removeprefix(_BOM), edit.replacement.removeprefix(_BOM)) for edit in edits)
+        edits = [replace(edit, find=find, replacement=new) for edit, (find, new) in zip(edits, pairs, strict=True)]
+    sent, edits = edits, [_with_lf(edit, has_cr=file.has_cr) for edit in edits]
+    spans, faults = _locate(file.lines, edits, visible)
     if faults:
         return text, faults
-    parts: list[str] = []
-    at = 0
-    for (start, stop), edit in sorted(zip(spans, edits, strict=True), key=lambda place: place[0]):
-        parts += lines[at:start]
-        at = stop
-        new = _put_in(lines[start:at], edit, None if 0 < long_ends < all_ends else end)
-        is_cut = is_cut and bool(new or at < len(lines))
-        parts += new
-    parts += lines[at:]
-    edited = "".join(f"{line}\n" for line in parts)
-    return bom + (edited.removesuffix(end) if is_cut else edited), []
+    order = sorted(range(len(edits)), key=spans.__getitem__)
+    if as_sent:
+        return put_in(file, ((*spans[at], _lines(sent[at].replacement)) for at in order), as_sent=True), []
+    return put_in(file, (_narrowed(file.lines, spans[at], edits[at]) for at in order)), []
 
 
-def _put_in(old: Sequence[str], edit: Edit, end: str | None) -> list[str]:
-    """Return the lines in place of the old ones; those that the edit only repeats stay as they are."""
+def _with_lf(edit: Edit, *, has_cr: bool) -> Edit:
+    parts = (edit.find, edit.replacement, edit.last)
+    if not any("\r" in part for part in parts):
+        return edit
+    find, replacement, last = (with_lf(part, has_cr=has_cr) for part in parts)
+    return Edit(find, replacement, edit.line, last)
+
+
+def _narrowed(old: Sequence[str], span: Span, edit: Edit) -> Replacement:
+    """Return the lines of an edit that it does not only repeat, and those in whose place they are put."""
+    start, stop = span
     first, last, new = _lines(edit.find), _lines(edit.last), _lines(edit.replacement)
-    find = [*first, *old[len(first) : len(old) - len(last)], *last]
+    find = [*first, *old[start + len(first) : stop - len(last)], *last]
     shorter = min(len(find), len(new))
     head = next((index for index in range(shorter) if find[index] != new[index]), shorter)
     tail = next((index for index in range(shorter - head) if find[~index] != new[~index]), shorter - head)
-    inner = new[head : len(new) - tail]
-    if end is not None:
-        inner = [line.removesuffix("\r") + end[:-1] for line in inner]
-    return [*old[:head], *inner, *old[len(old) - tail :]]
+    return start + head, stop - tail, new[head : len(new) - tail]
 
 
 def _lines(text: str) -> list[str]:

@@ -20,7 +20,7 @@ from code_commit.project import Project, find_project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.verify import capture_rules, verify_changes
-from code_commit.verify.content import kept_bytes, read_umask
+from code_commit.verify.content import read_umask
 
 KEY = "sk-proj-0123456789abcdefghij"
 
@@ -35,33 +35,6 @@ def broken(root: Path, *changes, **options) -> list[tuple[str, int, str]]:
     with pytest.raises(RejectedResponseError) as caught:
         verify(root, *changes, **options)
     return [(violation.path, violation.line, violation.rule) for violation in caught.value.violations]
-
-
-@pytest.mark.parametrize(
-    ("new", "original", "expected"),
-    [
-        ("a\nb\n", None, b"a\nb\n"),
-        ("a\nb\n", b"x\ny\n", b"a\nb\n"),
-        ("a\nb\n", b"x\r\ny\r\n", b"a\r\nb\r\n"),
-        ("a\nb", b"x\r\ny", b"a\r\nb"),
-        ("a\r\nb\n", b"x\r\ny\r\n", b"a\r\nb\n"),
-        ("a\r\nb\r\n", b"x\r\ny\r\n", b"a\r\nb\r\n"),
-        ("a\r\nb\r\n", b"x\ny\n", b"a\r\nb\r\n"),
-        ("a\nb\n", b"x\r\ny\n", b"a\nb\n"),
-        ("a\nb\n", b"x\ry\r", b"a\nb\n"),
-        ("a\nb\n", b"x", b"a\nb\n"),
-        ("a\nb\n", b"", b"a\nb\n"),
-        ("", b"x\r\n", b""),
-        ("", b"\xef\xbb\xbfx\n", b""),
-        ("a\n", b"\xef\xbb\xbfx\n", b"\xef\xbb\xbfa\n"),
-        ("\ufeffa\n", b"\xef\xbb\xbfx\n", b"\xef\xbb\xbfa\n"),
-        ("\ufeffa\n", b"x\n", b"\xef\xbb\xbfa\n"),
-        ("a\n", b"\xef\xbb\xbfx\r\n", b"\xef\xbb\xbfa\r\n"),
-        ("\u65e5\u672c\u2028\x0c\x85\n", b"x\n", "\u65e5\u672c\u2028\x0c\x85\n".encode()),
-    ],
-)
-def test_line_ends_and_the_bom_of_the_original_are_kept(new, original, expected):
-    assert kept_bytes(new, original) == expected
 
 
 def test_git_diff_of_a_crlf_file_shows_only_the_changed_line(project_folder):
