@@ -239,13 +239,17 @@ class OriginalFile(NamedTuple):
 
 
 class VerifiedChange(NamedTuple):
-    """One change that may be applied: the new `content` (None deletes the file) and permission bits of the file."""
+    """One change that may be applied: the new `content` (None deletes the file) and permission bits of the file.
+
+    `renamed_from` is the deleted file that a new one renames.
+    """
 
     change: FileChange
     action: Action
     content: bytes | None
     mode: int
     original: OriginalFile | None
+    renamed_from: str = ""
 
     @property
     def path(self) -> str:
@@ -278,7 +282,10 @@ class VerifiedChanges(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AppliedChange:
-    """One file that an applied response changed. `bytes` is its new size; lines are counted as `git diff` counts."""
+    """One file that an applied response changed. `bytes` is its new size; lines are counted as `git diff` counts.
+
+    `renamed_from` is the path of a deleted file that it renames, which is no change of its own.
+    """
 
     path: str
     action: Action
@@ -286,3 +293,13 @@ class AppliedChange:
     lines_added: int
     lines_removed: int
     kind: FileKind = ""
+    renamed_from: str = ""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self.renamed_from, self.path) if self.renamed_from else (self.path,)
+
+    @property
+    def name(self) -> str:
+        """Its path; of a rename `old -> new`."""
+        return " -> ".join(self.paths)

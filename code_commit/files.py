@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import stat
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from io import FileIO
@@ -148,6 +149,7 @@ class Tree(AbstractContextManager["Tree"]):
     def __init__(self, root: Path, enter: Callable[[int, str, str], int] = enter_folder) -> None:
         self._enter = enter
         self._way = [("", os.open(root, FOLDER & ~os.O_NOFOLLOW))]
+        self._twins: frozenset[str] = frozenset()
 
     def __exit__(self, *exception: object) -> None:
         self.close()
@@ -158,6 +160,13 @@ class Tree(AbstractContextManager["Tree"]):
     def forget(self) -> None:
         """Walk again from the root at the next call: folders have come or gone."""
         self._leave(1)
+
+    def tell_apart(self, paths: Iterable[str]) -> None:
+        """Find a path by its exact spelling alone if some file systems take it for another one of these paths."""
+        by_key: dict[str, set[str]] = {}
+        for path in paths:
+            by_key.setdefault(unicodedata.normalize("NFC", path).casefold(), set()).add(path)
+        self._twins = frozenset(path for same in by_key.values() if len(same) > 1 for path in same)
 
     def folder(self, path: str) -> int:
         """Return a descriptor of the folder, good until the next call. Raises OSError (ENOENT, ENOTDIR, ELOOP)."""
@@ -180,6 +189,7 @@ class Tree(AbstractContextManager["Tree"]):
         """Return the state of the path, of a link itself too; None when nothing is there."""
         try:
             folder, name = self.parent(path)
+            self._require_spelling(folder, name, path)
             return os.stat(name, dir_fd=folder, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -187,6 +197,7 @@ class Tree(AbstractContextManager["Tree"]):
     def open(self, path: str) -> tuple[int, os.stat_result]:
         """Return the descriptor of a regular file, which the caller closes, and its state. Raises as `open_regular`."""
         folder, name = self.parent(path)
+        self._require_spelling(folder, name, path)
         return _open_regular(name, _OLD_FILE | os.O_NOFOLLOW, folder)
 
     def read(self, path: str) -> tuple[bytes, os.stat_result]:
@@ -206,6 +217,12 @@ class Tree(AbstractContextManager["Tree"]):
                 self.folder(folder)
                 break
         return folder
+
+    def _require_spelling(self, folder: int, name: str, path: str) -> None:
+        if path in self._twins and unicodedata.normalize("NFC", name) not in {
+            unicodedata.normalize("NFC", entry) for entry in os.listdir(folder)
+        }:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
     def _leave(self, depth: int) -> None:
         while len(self._way) > depth:

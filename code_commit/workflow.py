@@ -158,7 +158,7 @@ def change_files(run: Run, response: Response, shows: VisibleFiles | None, attem
 
 def applied_paths(project: Project, attempt: Attempt, text: str) -> list[str]:
     """Return the paths of an earlier attempt's applied answer, including files that it removed."""
-    tree = _TreeBefore(project, {change.path for change in attempt.changes})
+    tree = _TreeBefore(project, {path for change in attempt.changes for path in change.paths})
     return [change.path for change in read_response(text, Reasons(), tree)]
 
 

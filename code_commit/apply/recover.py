@@ -95,6 +95,7 @@ def recover_files(staging: Staging, journal: Journal, positions: Iterable[int]) 
     """Put the files at these positions back, durably; return the number of changed ones. Raises EditedSinceError."""
     tree = staging.tree
     tree.forget()
+    tree.tell_apart(step.path for step in journal.files)
     folders = {folder.path for folder in (*journal.made, *journal.removed)}
     found = {position: _find(tree, journal.files[position], folders) for position in positions}
     edited = [journal.files[position].path for position, state in found.items() if state == "edited"]

@@ -89,7 +89,9 @@ def redo(snapshot: Path, project: Project, own_snapshot: Path) -> None:
     with locked(project):
         layers = _load_fit(snapshot, project)
         with Tree(project.root) as tree:
-            for path, state in sorted(left_states(snapshot, layers).items()):
+            states = left_states(snapshot, layers)
+            tree.tell_apart(states)
+            for path, state in sorted(states.items()):
                 old, old_mode = _look(tree, path) or (None, 0o644)
                 if state and path not in contents:
                     raise ApplyError(f"the snapshot {snapshot} does not hold what the run left of {shown(path)}")
@@ -126,6 +128,7 @@ def _plan_undo(
     edits, changed = [], []
     with Tree(project.root) as tree:
         require_no_link(tree, [f"{folder}/_" for folder in folders])
+        tree.tell_apart(before)
         for path, state in sorted(before.items()):
             now = _look(tree, path, folders)
             if _state(now) == state:
@@ -160,9 +163,10 @@ def changed_since(snapshot: Path, project: Project) -> list[str]:
 
 def _look_at_all(snapshot: Path, layers: Sequence[Journal], project: Project) -> dict[str, _Now | None]:
     """Return the present files of a run, without those that are not regular or cannot be read."""
-    now, folders = {}, first_folders(layers)
+    now, folders, paths = {}, first_folders(layers), left_states(snapshot, layers)
     with Tree(project.root) as tree:
-        for path in left_states(snapshot, layers):
+        tree.tell_apart(paths)
+        for path in paths:
             with suppress(ApplyError, OSError, ValueError):  # no file can have some names
                 now[path] = _look(tree, path, folders)
     return now

@@ -74,6 +74,7 @@ def carry_out(
     at = writes[0].path if writes else str(snapshot)
     try:
         with Tree(project.root) as tree:
+            tree.tell_apart(write.path for write in writes)
             earlier = first_folders(layers) if folders is None else folders
             plan = make_plan(tree, writes, earlier, exact=folders is not None)
         if not (plan.writes or plan.made or plan.removed):
@@ -104,6 +105,7 @@ class Transaction:
     ) -> None:
         self.at = os.path.relpath(snapshot, staging.root)
         self._staging = staging
+        staging.tree.tell_apart(write.path for write in plan.writes)
         self._plan = plan
         self._snapshot = snapshot
         self._layers = layers

@@ -44,7 +44,7 @@ def tell_attempt(attempt: Attempt) -> AttemptSummary:
         start += "asked to see files and changed nothing"
     elif changes:
         added, removed = sum(change.lines_added for change in changes), sum(change.lines_removed for change in changes)
-        start += f"changed {listed([change.path for change in changes], 8)} (+{added} -{removed})"
+        start += f"changed {listed([change.name for change in changes], 8)} (+{added} -{removed})"
     else:
         start += "changed nothing, every file held that already"
     if attempt.ends_alone:

@@ -217,6 +217,7 @@ class Conversation:
         output = self._redactor.redact_text(output)  # a key may have been whole again when the escapes went
         redact, known_text = self._redactor.redact_text, functools.cache(attempt.known_text)
         with Tree(self._project.root) as tree:  # a build may have formatted or removed changed files
+            tree.tell_apart(changed)
             replacements = [_read_replacement(tree, path, redact, known_text) for path in sorted(changed)]
         return FailedBuild(output, replacements)
 

@@ -19,6 +19,7 @@ from code_commit.files import read_regular_file
 from code_commit.git import Repository
 from code_commit.paths.checks import file_kind
 from code_commit.paths.secrets import explain_secret
+from code_commit.runs.renames import find_renames
 
 CONTEXT_LINES = 3  # as git diff
 NOT_SHOWN = b"# %s (a secret, not shown)\n"
@@ -33,7 +34,9 @@ _FUNCTION = re.compile(rb"[A-Za-z_$]|\s+(?:\w+ ){0,3}(?:def|class|func|fn|functi
 
 
 class FileEdit(NamedTuple):
-    """A file before and after: its content (None: not there), permission bits, and the owner of a restored one."""
+    """A file before and after: its content (None: not there), permission bits, the owner of a restored one, and the
+    deleted file that a new one renames.
+    """
 
     path: str
     old: bytes | None
@@ -41,6 +44,7 @@ class FileEdit(NamedTuple):
     old_mode: int = 0o644
     mode: int = 0o644
     owner: tuple[int, int] | None = None
+    renamed_from: str = ""
 
     @property
     def action(self) -> Action:
@@ -58,6 +62,7 @@ def edits_of(changes: VerifiedChanges) -> list[FileEdit]:
             change.content,
             change.original.mode if change.original else change.mode,
             change.mode,
+            renamed_from=change.renamed_from,
         )
         for change in changes.changes
     )
@@ -73,27 +78,46 @@ def known_text(log_folder: Path) -> str:
 
 
 def diff_files(
-    edits: Iterable[FileEdit], git: Repository | None = None, prefix: str = "", known: Callable[[], str] = str
+    edits: Iterable[FileEdit],
+    git: Repository | None = None,
+    prefix: str = "",
+    known: Callable[[], str] = str,
+    *,
+    renames: bool = True,
 ) -> tuple[list[AppliedChange], bytes]:
     """Return the numbers of each edit, and one diff of all of them by path, b"" if nothing differs.
 
     The diff compares contents as `git` stores them, for `git apply --index`, but leaves no text out. A secret outside
-    the `known` text is replaced by a line that `git apply` ignores.
+    the `known` text is replaced by a line that `git apply` ignores. With `renames`, a file that
+    was renamed is one change.
     """
     changes, texts = [], {}
-    for edit in edits:
+    for edit in with_renames(edits) if renames else edits:
+        path, before = edit.path, edit.renamed_from or edit.path
         old, new = edit.old or b"", edit.new or b""
         if git is not None:
-            old, new = git.stored(edit.path, old), with_hidden_text(new, git.stored(edit.path, new), old)
+            old, new = git.stored(before, old), with_hidden_text(new, git.stored(path, new), old)
         added, removed, hunks = _differences(old, new)
-        size, kind = len(edit.new or b""), file_kind(edit.path)
-        changes.append(AppliedChange(edit.path, edit.action, size, added, removed, kind))
-        path = prefix + edit.path
-        texts_of_both = (content.decode("utf-8", "replace") for content in (old, new))
-        is_secret = hunks and explain_secret(edit.path, texts_of_both, known)
-        text = NOT_SHOWN % _quoted(path) if is_secret else _file_diff(edit._replace(path=path), hunks)
-        texts[path.encode("utf-8", "replace")] = text
+        action: Action = "create" if edit.renamed_from else edit.action
+        kind = file_kind(path) or file_kind(before)
+        changes.append(AppliedChange(path, action, len(edit.new or b""), added, removed, kind, edit.renamed_from))
+        both = [content.decode("utf-8", "replace") for content in (old, new)]
+        is_secret = hunks and any(explain_secret(name, both, known) for name in {path, before})
+        named = edit._replace(path=prefix + path, renamed_from=edit.renamed_from and prefix + before)
+        shown = b"".join(NOT_SHOWN % _quoted(prefix + name) for name in dict.fromkeys((before, path)))
+        texts[named.path.encode("utf-8", "replace")] = shown if is_secret else _file_diff(named, hunks)
     return changes, b"".join(text for _, text in sorted(texts.items()))
+
+
+def with_renames(edits: Iterable[FileEdit]) -> list[FileEdit]:
+    """Return the edits, with one in place of both for each deleted file that a new one renames."""
+    by_path = {edit.path: edit._replace(renamed_from="") for edit in edits}
+    deleted = {path: edit.old for path, edit in by_path.items() if edit.old is not None and edit.new is None}
+    created = {path: edit.new for path, edit in by_path.items() if edit.old is None and edit.new is not None}
+    for path, before in find_renames(deleted, created).items():
+        gone = by_path.pop(before)
+        by_path[path] = by_path[path]._replace(old=gone.old, old_mode=gone.old_mode, renamed_from=before)
+    return list(by_path.values())
 
 
 def with_hidden_text(written: bytes, stored: bytes, before: bytes = b"") -> bytes:
@@ -153,11 +177,13 @@ def _lines(content: bytes) -> list[bytes]:
 
 
 def _file_diff(edit: FileEdit, hunks: Sequence[bytes]) -> bytes:
-    name_a, name_b = _quoted("a/" + edit.path), _quoted("b/" + edit.path)
+    name_a, name_b = _quoted("a/" + (edit.renamed_from or edit.path)), _quoted("b/" + edit.path)
     modes = _mode_lines(edit)
-    if not hunks and not modes:
+    if not hunks and not modes and not edit.renamed_from:
         return b""
     header = [b"diff --git %s %s\n" % (name_a, name_b), *modes]
+    if edit.renamed_from:
+        header.append(b"rename from %s\nrename to %s\n" % (_quoted(edit.renamed_from), _quoted(edit.path)))
     if hunks:
         header.append(b"--- %s\n" % (b"/dev/null" if edit.old is None else _terminated(name_a)))
         header.append(b"+++ %s\n" % (b"/dev/null" if edit.new is None else _terminated(name_b)))

@@ -339,7 +339,7 @@ class AttemptLog:
 
     def applied(self) -> None:
         self._give_verdict("applied")
-        now = {change.path for change in self.record.changes}
+        now = {path for change in self.record.changes for path in change.paths}
         self._log.record.rewritten = [file for file in self._log.record.rewritten if file.path not in now]
         self._log.save("applied")
 
@@ -357,7 +357,7 @@ class AttemptLog:
 
     def built(self, edits: Sequence[FileEdit]) -> None:
         """Record the changes that the build made to files of the answers."""
-        changes, diff = diff_files(edits, self._log.git, known=self.known_text)
+        changes, diff = diff_files(edits, self._log.git, known=self.known_text, renames=False)
         self._log.record.rewritten = rewritten_files(changes, edits)
         (self._log.folder / records.BUILT_DIFF).unlink(missing_ok=True)
         if diff:

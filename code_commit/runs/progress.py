@@ -280,7 +280,7 @@ def _changed_files(attempt: Attempt, *, verbose: bool) -> list[str]:
     summary = f"{words.count(len(changes), 'file')} changed, +{added} -{removed}"
     if verbose:
         return [summary, *(f"  {row}" for row in words.changes_of(attempt))]
-    return [f"{summary}: {words.listed([change.path for change in changes], _SHOWN)}"]
+    return [f"{summary}: {words.listed([change.name for change in changes], _SHOWN)}"]
 
 
 def _closing_lines(record: RunRecord) -> list[str]:

@@ -103,7 +103,8 @@ def review_changes(project: Project, before: TreeState, record: RunRecord) -> li
         after = look_at_tree(project) or before
     except UnansweredError as error:
         return [f"{error}; git diff may not show all of the change, code-commit diff does"]
-    answered = {change.path for attempt in record.attempts if attempt.verdict for change in attempt.changes}
+    done = (change for attempt in record.attempts if attempt.verdict for change in attempt.changes)
+    answered = {path for change in done for path in change.paths}
     tracked = (before.stamps.keys() | after.stamps.keys()) - answered
     changed = {path for path in tracked if path not in before.stamps or before.stamps[path] != _stamp(project, path)}
     new = {path for path, letters in after.listed.items() if letters == _UNTRACKED and path not in before.listed}

@@ -10,6 +10,7 @@ from itertools import groupby
 
 from code_commit.changes import AppliedChange, FileKind
 from code_commit.exchange import Cost
+from code_commit.paths.checks import file_kind
 from code_commit.runs.record import FIRST_SHELL_SIGNAL_CODE, Attempt, BuildResult, FileChoice, Retry, RunRecord, Totals
 from code_commit.terminal import shown
 
@@ -148,7 +149,7 @@ def asked_of(attempt: Attempt) -> str:
 def changes_of(attempt: Attempt) -> list[str]:
     """Return a row for each file that an attempt changed: `replace tests/a.py  +9 -4  (a test)`."""
     return [
-        f"{each.action:8}{each.path}  +{each.lines_added} -{each.lines_removed}"
+        f"{'rename' if each.renamed_from else each.action:8}{each.name}  +{each.lines_added} -{each.lines_removed}"
         + (f"  ({_FILE_KINDS[each.kind]})" if each.kind else "")
         for each in attempt.changes
     ]
@@ -157,15 +158,22 @@ def changes_of(attempt: Attempt) -> list[str]:
 def check_lines(changes: Iterable[AppliedChange]) -> list[str]:
     """Return `tests/a.py is a test: 9 lines added, 4 removed` for each test, CI or build file, new ones last."""
     lines, order = [], [*_FILE_KINDS, ""]
-    for change in sorted(changes, key=lambda change: (change.action == "create", order.index(change.kind))):
+    for change in sorted(
+        changes, key=lambda change: (change.action == "create" and not change.renamed_from, order.index(change.kind))
+    ):
+        path, other = change.path, change.renamed_from
+        if not file_kind(path) and other:
+            path, other = other, path  # what was a test is none under its new name
         added, removed = count(change.lines_added, "line"), count(change.lines_removed, "line")
         done = f"{added} added, {change.lines_removed:,} removed"
-        if change.action != "replace":
+        if change.renamed_from:
+            done = f"renamed {'from' if file_kind(change.path) else 'to'} {shown(other)}, {done}"
+        elif change.action != "replace":
             done = f"new, {added}" if change.action == "create" else f"deleted, {removed}"
         elif change.lines_added and not change.lines_removed:
             done = f"only added, {added}"
         if change.kind:
-            lines.append(f"{shown(change.path)} is {_FILE_KINDS[change.kind]}: {done}")
+            lines.append(f"{shown(path)} is {_FILE_KINDS[change.kind]}: {done}")
     return lines
 
 

@@ -6,7 +6,8 @@ The rules stand in the modules that own them, those for paths in the package `pa
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from code_commit.changes import (
@@ -25,6 +26,7 @@ from code_commit.changes import (
 from code_commit.codebase.text import find_unseen
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.exchange import VisibleFiles
+from code_commit.files import folders_of
 from code_commit.git import Index, UnansweredError, match_patterns
 from code_commit.paths import names
 from code_commit.paths.secrets import ENCRYPTING_FILTERS, explain_secret, is_secret_name
@@ -99,6 +101,10 @@ class _Findings:
     def open_paths(self) -> list[str]:
         return [change.path for change in self.open]
 
+    @property
+    def removed(self) -> set[str]:
+        return {change.path for change in self.open if isinstance(change, FileRemoval)}
+
     def add(self, path: str, rule: str, message: str, line: int | None = None) -> None:
         where = self._lines.get(path, 0) if line is None else line
         self.reasons.add(path, where, rule, message)
@@ -139,7 +145,8 @@ def verify_changes(
     _check_paths(findings, project, rules.redactor)
     originals = _check_tree(findings, project, rules)
     _check_astray(findings, originals, project, rules)
-    _check_git(findings, originals, project, rules)
+    gone = findings.removed.union(shown_files.removed if shown_files else ())
+    _check_git(findings, originals, gone, project, rules)
     _check_secrets(findings, originals, project, rules, shown_files)
     stale = list(_check_seen(findings, originals, shown_files, strict=rules.settings.strict)) if shown_files else []
     verified = _check_content(findings, originals, rules, shown_files or VisibleFiles())
@@ -151,9 +158,9 @@ def verify_changes(
     created = [change.path for change in verified if change.original is None]
     other_cases = (
         RunWarning("case", f"{shown(path)} {message}", path)
-        for path, message in tree.find_other_cases(created, project.root)
+        for path, message in tree.find_other_cases(created, findings.removed, project.root)
     )
-    losses = _loss_warnings(findings.changes, verified)
+    losses = [*_loss_warnings(findings.changes, verified), *_unlisted_warnings(created, rules.index.files)]
     warnings = (*losses, *other_cases, *findings.reasons.warnings, *stale)
     return VerifiedChanges(project.root, tuple(verified), warnings, ends_alone=tuple(findings.reasons.left))
 
@@ -174,9 +181,10 @@ def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> N
         protected = names.find_protected(change.path, guarded)
         if protected:
             findings.close(change.path, "protected", protected)
-    for path, message in names.find_case_collisions(findings.open_paths):
-        findings.add(path, "same-file", message)
     written = [change.path for change in findings.open if not isinstance(change, FileRemoval)]
+    staying = {*written}  # what is deleted may give way to a folder, or to its own name in another case
+    for path, message in names.find_case_collisions(path for path in findings.open_paths if path in staying):
+        findings.add(path, "same-file", message)
     for path, folder in tree.find_bare_repositories(written, project.root):
         message = f"makes {shown(folder) or 'the root'} look like a bare git repository: choose another name"
         findings.add(path, "other-repository", message)
@@ -185,13 +193,14 @@ def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> N
 def _check_tree(findings: _Findings, project: Project, rules: Rules) -> Originals:
     try:
         originals, faults = tree.look_at_targets(
-            findings.open_paths, project, names.guarded_folders(project), rules.index.submodules
+            findings.open_paths, findings.removed, project, names.guarded_folders(project), rules.index.submodules
         )
     except OSError as error:
         raise ApplyError(f"{project.root} cannot be looked at, nothing was changed: {error.strerror}") from error
-    removed = {change.path for change in findings.open if isinstance(change, FileRemoval)}
     for path in [path for path, original in originals.items() if original is None]:
-        fault = tree.find_invented_folder(path, project.root, removed) or tree.find_second_path(path, project.root)
+        fault = tree.find_invented_folder(path, project.root, findings.removed) or tree.find_second_path(
+            path, project.root
+        )
         faults |= {path: fault} if fault else {}
     for path, fault in faults.items():
         findings.close(path, *fault)
@@ -206,10 +215,13 @@ def _check_astray(findings: _Findings, originals: Originals, project: Project, r
         findings.suspect(path, "astray", fact, advice)
 
 
-def _check_git(findings: _Findings, originals: Originals, project: Project, rules: Rules) -> None:
+def _check_git(
+    findings: _Findings, originals: Originals, gone: Collection[str], project: Project, rules: Rules
+) -> None:
+    """Ask git about the paths. `gone` are files that the answers of the run delete."""
     paths = findings.open_paths
     findings.ask("ignored", _IGNORED, lambda: ignored.find_ignored(paths, project, rules.ignore_files))
-    findings.ask("hidden", _HIDDEN, lambda: ignored.find_hidden(originals.keys(), project))
+    findings.ask("hidden", _HIDDEN, lambda: ignored.find_hidden(originals.keys(), gone, project))
     message = "is protected by --protect: leave its block out, and say outside the fences what it needs"
     findings.ask("protected-by-option", message, lambda: match_patterns(rules.settings.protect, paths, any_case=True))
     if rules.settings.allow and paths:
@@ -325,6 +337,14 @@ def _loss_warnings(asked: Iterable[RequestedChange], verified: Iterable[Verified
         if 2 * (lines := lines_in_ranges(edits[change.path], size - new.count(b"\n"))) > size:
             message = f"{path}: ranges replace {lines:,} of its {size:,} lines: check what they take away"
             yield RunWarning("shrunk", message, change.path)
+
+
+def _unlisted_warnings(created: Iterable[str], indexed: AbstractSet[str]) -> Iterator[RunWarning]:
+    """Yield a warning for each new file in a folder that takes the place of a file."""
+    for path in created:
+        for folder in folders_of([path]) & indexed:
+            message = f"{shown(path)}: git status shows it once git add has taken {shown(folder)}, which was a file"
+            yield RunWarning("review", f"{message}; code-commit diff shows it now", path)
 
 
 def _check_seen(

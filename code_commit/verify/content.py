@@ -25,6 +25,7 @@ from code_commit.files import decode_text
 from code_commit.paths.names import Fault
 from code_commit.project import Project
 from code_commit.redaction import Redactor
+from code_commit.runs.renames import find_renames
 from code_commit.verify.edits import ContentFault, VisibleLines, edit_text
 from code_commit.verify.formats import find_wrong_format, without_fence
 from code_commit.verify.writing import whole_text, whole_text_as_sent
@@ -91,12 +92,27 @@ def content_as_sent(asked: RequestedChange, checked: FileReplacement, original: 
 
 
 def settle_new_files(verified: Sequence[VerifiedChange], project: Project) -> list[VerifiedChange]:
-    """Return the changes, each new file with the line ends that git's attributes ask for. Raises UnansweredError."""
+    """Return the changes, each new file with what it keeps of the one that it renames, or else with the line ends that
+    git's attributes ask for. Raises UnansweredError.
+    """
+    deleted = {change.path: change.original for change in verified if change.content is None and change.original}
     created = {change.path: change for change in verified if change.original is None and change.content}
-    for path in project.git.files_with_crlf(created) if project.git and created else ():
-        text = whole_text((created[path].content or b"").decode(), None, "\r\n")
+    contents = {path: change.content or b"" for path, change in created.items()}
+    renamed = find_renames({path: original.content for path, original in deleted.items()}, contents)
+    for path, old in renamed.items():
+        created[path] = _renamed(created[path], old, deleted[old])
+    others = contents.keys() - renamed.keys()
+    for path in project.git.files_with_crlf(others) if project.git and others else ():
+        text = whole_text(contents[path].decode(), None, "\r\n")
         created[path] = created[path]._replace(content=text.encode())
     return [created.get(change.path, change) for change in verified]
+
+
+def _renamed(change: VerifiedChange, path: str, original: OriginalFile) -> VerifiedChange:
+    """Return a new file with the mode, the BOM and the line ends of the deleted one at the path."""
+    text = whole_text((change.content or b"").decode(), original.content.decode("utf-8", "surrogateescape"))
+    content = text.encode("utf-8", "surrogateescape")
+    return change._replace(content=content, mode=original.mode, renamed_from=path)
 
 
 def _text_fault(content: str, redactor: Redactor) -> Fault | None:

@@ -102,7 +102,9 @@ def _check_ignore(paths: Iterable[str], options: Sequence[str], root: Path) -> s
     return {os.fsdecode(path).removeprefix(_PLAINLY) for path in answer.stdout.split(b"\0")[:-1]}
 
 
-def find_hidden(paths: Collection[str], project: Project) -> frozenset[str]:
-    """Return the paths that the index hides, or holds a folder of as a file. Raises UnansweredError."""
+def find_hidden(paths: Collection[str], gone: Collection[str], project: Project) -> frozenset[str]:
+    """Return the paths that the index hides, or holds a folder of as a file not gone. Raises UnansweredError."""
     index = project.index()
-    return frozenset(path for path in paths if path in index.hidden or not index.files.isdisjoint(folders_of([path])))
+    return frozenset(
+        path for path in paths if path in index.hidden or not (folders_of([path]) & index.files).issubset(gone)
+    )

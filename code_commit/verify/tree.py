@@ -25,7 +25,7 @@ from itertools import accumulate, takewhile
 from pathlib import Path
 
 from code_commit.changes import OriginalFile
-from code_commit.files import Tree, enter_folder
+from code_commit.files import Tree, enter_folder, folders_of
 from code_commit.paths.names import Fault, GuardedFolder, fold
 from code_commit.paths.protected import PROTECTED, PROTECTED_ANYWHERE
 from code_commit.project import Project
@@ -49,12 +49,19 @@ class _Refusal(Exception):  # noqa: N818 - not an error: a path that cannot be w
 
 
 def look_at_targets(
-    paths: Iterable[str], project: Project, guarded: Collection[GuardedFolder], submodules: Collection[str]
+    paths: Collection[str],
+    removed: Collection[str],
+    project: Project,
+    guarded: Collection[GuardedFolder],
+    submodules: Collection[str],
 ) -> tuple[dict[str, OriginalFile | None], dict[str, Fault]]:
-    """Return the content at each path (None: nothing yet), and the violation of each that cannot be written."""
+    """Return the content at each path (None: nothing yet), and the violation of each that cannot be written.
+
+    A file at a removed path may give way to a folder, and to its own name in another case.
+    """
     originals: dict[str, OriginalFile | None] = {}
     faults: dict[str, Fault] = {}
-    checks = _Checks(project, guarded, submodules)
+    checks = _Checks(project, guarded, submodules, dict.fromkeys(paths, False) | dict.fromkeys(removed, True))
     with Tree(project.root, checks.enter) as tree:
         for path in sorted(paths, key=lambda path: path.split("/")):
             try:
@@ -70,10 +77,18 @@ def look_at_targets(
 class _Checks:
     """The checks of each folder and target, with facts that are read once for a response."""
 
-    def __init__(self, project: Project, guarded: Collection[GuardedFolder], submodules: Collection[str]) -> None:
+    def __init__(
+        self,
+        project: Project,
+        guarded: Collection[GuardedFolder],
+        submodules: Collection[str],
+        is_removed: Mapping[str, bool],
+    ) -> None:
         self._device = project.root.stat().st_dev
         self._protected = find_protected_inodes(project, guarded)
         self._submodules = submodules
+        self._is_removed = is_removed
+        self._written_in = folders_of(path for path, is_gone in is_removed.items() if not is_gone)
 
     def enter(self, parent: int, name: str, path: str) -> int:
         """Open a folder of the path. Raises FileNotFoundError where it does not exist yet."""
@@ -84,6 +99,8 @@ class _Checks:
         except OSError as error:
             if error.errno not in _NOT_A_FOLDER:
                 raise
+            if self._is_removed.get(path) and stat.S_ISREG(_stat(parent, name).st_mode):
+                raise FileNotFoundError(errno.ENOENT, "a folder takes the place of this file", path) from error
             raise _refused_folder(parent, name, path) from error
         try:
             self._check_folder(parent, folder, name, path)
@@ -119,15 +136,30 @@ class _Checks:
             return None
         if stat.S_ISLNK(status.st_mode):
             raise _Refusal("link", "is a symbolic link: name the file that it points to, if that is inside the project")
+        if self._has_given_way(folder, path, status):
+            return None
         if not stat.S_ISREG(status.st_mode):
             raise _Refusal("not-a-file", f"is {_kind(status)}, not a file: choose another path")
         self._check_entry(folder, name, path, status)
         content, now = tree.read(path)
         return OriginalFile(content, stat.S_IMODE(now.st_mode))
 
+    def _has_given_way(self, folder: int, path: str, status: os.stat_result) -> bool:
+        """Tell whether what is there is another path of the answer: of a rename, before or after it."""
+        is_removed = self._is_removed[path]
+        if stat.S_ISDIR(status.st_mode):
+            return is_removed and path in self._written_in
+        above, slash, name = path.rpartition("/")
+        spelling = other_spelling(folder, name, status)
+        return spelling is not None and self._is_removed.get(above + slash + spelling) is (not is_removed)
+
+
+def _stat(parent: int, name: str) -> os.stat_result:
+    return os.stat(name, dir_fd=parent, follow_symlinks=False)
+
 
 def _refused_folder(parent: int, name: str, path: str) -> _Refusal:
-    status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    status = _stat(parent, name)
     if stat.S_ISLNK(status.st_mode):
         message = f"{shown(path)} is a symbolic link: name the file where it really is, inside the project"
         return _Refusal("link", message)
@@ -245,8 +277,8 @@ def find_second_path(path: str, root: Path) -> Fault | None:
     return None
 
 
-def find_other_cases(paths: Iterable[str], root: Path) -> Iterator[tuple[str, str]]:
-    """Yield each new path that equals an existing one but for case, wholly or at its beginning, and a message."""
+def find_other_cases(paths: Iterable[str], removed: Collection[str], root: Path) -> Iterator[tuple[str, str]]:
+    """Yield each new path that equals one that stays but for case, wholly or at its beginning, and a message."""
     spellings: dict[str, dict[str, str]] = {}  # by folder and by name without case, how the folder spells it
     for path in paths:
         *folders, _ = parts = path.split("/")
@@ -256,8 +288,9 @@ def find_other_cases(paths: Iterable[str], root: Path) -> Iterator[tuple[str, st
             spellings[folder] = {entry.name.casefold(): entry.name for entry in (root / folder).glob("*")}
         spelling = spellings[folder].get(parts[len(known)].casefold())
         if spelling is not None:
-            other = shown(f"{folder}/{spelling}" if folder else spelling)
-            yield path, f"differs from {other} in letter case alone: on macOS and Windows they are one"
+            other = f"{folder}/{spelling}" if folder else spelling
+            if other not in removed:
+                yield path, f"differs from {shown(other)} in letter case alone: on macOS and Windows they are one"
 
 
 def find_bare_repositories(written: Iterable[str], root: Path) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,47 @@ def killed_at(number: int, action: Callable[[], object]) -> bool:
     status = os.waitpid(child, 0)[1]
     assert os.waitstatus_to_exitcode(status) in {0, -signal.SIGKILL}
     return os.WIFSIGNALED(status)
+
+
+RENAMES = {
+    "src/a.py": None,
+    "src/A.py": b"a = 1\n",
+    "dup.txt": None,
+    "dup.txt/x/y": b"a = 1\n",
+    "gone/one.txt": None,
+    "gone/two/three.txt": None,
+    "Gone/one.txt": b"1\n",
+}
+
+
+@pytest.mark.slow
+def test_renames_killed_at_each_moment() -> None:
+    """Of case alone, of a folder's case, and of a file that becomes a folder; back and forth."""
+    moments = 0
+    for undone in (False, True):
+        is_killed = True
+        while is_killed:
+            folder = Path(tempfile.mkdtemp(dir=MEMORY if MEMORY.is_dir() else None))
+            try:
+                project = make_tree(folder / "tree")
+                snapshot, old = project.logs / "one/snapshot", read_tree(folder / "tree")
+                changes = verified(project.root, RENAMES)
+                if undone:
+                    apply_changes(changes, project, snapshot)
+                before = read_tree(project.root)
+                act = partial(restore, snapshot, project, project.logs / "two/snapshot")
+                is_killed = killed_at(moments, act if undone else partial(apply_changes, changes, project, snapshot))
+                recover(project)
+                now = read_tree(project.root)
+                assert now == before or (now == old) is undone
+                if list(snapshot.glob("changes-*.json")) and now != old:
+                    restore(snapshot, project, project.logs / "three/snapshot")
+                assert read_tree(project.root) == old
+                moments += 1
+            finally:
+                shutil.rmtree(folder)
+        assert moments > 20
+        moments = 0
 
 
 @pytest.mark.slow

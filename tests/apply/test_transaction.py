@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -98,6 +99,60 @@ def test_what_would_stay_the_same_is_left_alone(project: Project) -> None:
     )
     assert not (project.root / SNAPSHOT).exists()
     assert not needs_recovery(project)
+
+
+def test_a_rename_of_case_alone_and_a_file_that_becomes_a_folder(project: Project) -> None:
+    before = read_tree(project.root)
+    apply(project, {"src/a.py": None, "src/A.py": b"a = 1\n", "dup.txt": None, "dup.txt/x/y": b"a = 1\n"})
+    after = read_tree(project.root)
+    assert {"src/A.py", "dup.txt/x/y"} < after.keys()
+    assert "src/a.py" not in after
+    restore(project.root / SNAPSHOT, project, project.logs / "two/snapshot")
+    assert read_tree(project.root) == before
+    restore(project.logs / "two/snapshot", project, project.logs / "three/snapshot")
+    assert read_tree(project.root) == after
+
+
+CASELESS = "mount -t tmpfs -o casefold none . && mkdir p && chattr +F p && cd p"
+RENAMED = """
+import os, sys
+from pathlib import Path
+sys.path[:0] = [{here!r}]
+from apply_driver import make_tree, verified
+from code_commit.apply.restore import restore
+from code_commit.apply.transaction import apply_changes
+from code_commit.changes import FileRemoval, FileReplacement
+from code_commit.files import Tree
+from code_commit.verify.tree import look_at_targets
+
+project = make_tree(Path.cwd())
+changes = verified(project.root, {{"src/a.py": None}})
+created = changes.changes[0]._replace(change=FileReplacement("src/A.py", ""), action="create", content=b"a", original=None)
+originals, faults = look_at_targets(["src/a.py", "src/A.py"], ["src/a.py"], project, (), ())
+assert (originals["src/A.py"], faults) == (None, {{}}), faults
+both = changes._replace(changes=(*changes.changes, created))
+for number in range(2):
+    one, two = (project.logs / name / "snapshot" for name in (f"one{{number}}", f"two{{number}}"))
+    apply_changes(both, project, one)
+    assert "A.py" in os.listdir("src") and "a.py" not in os.listdir("src")
+    assert Path("src/A.py").read_bytes() == b"a"
+    restore(one, project, two)
+    assert "a.py" in os.listdir("src") and "A.py" not in os.listdir("src")
+    assert Path("src/a.py").read_bytes() == b"a = 1\\n"
+"""
+
+
+@pytest.mark.parametrize("command", [pytest.param(CASELESS, marks=pytest.mark.root("mount")), "cd ."])
+def test_a_rename_of_case_alone_on_a_file_system_without_case(command: str, tmp_path: Path) -> None:
+    script = f'{command} || exit 77; exec "$0" -c "$1"'
+    code = RENAMED.format(here=str(Path(__file__).parent))
+    words = ["sh", "-c", script, sys.executable, code]
+    words = ["unshare", "-m", *words] if "mount" in command else words
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode == 77:
+        pytest.skip(f"cannot mount here: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_hard_link_elsewhere_keeps_the_old_content(project: Project, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from code_commit.changes import AppliedChange, Violation
 from code_commit.exchange import Cost, Usage
 from code_commit.runs.record import Attempt, FileChoice, RunRecord, sum_up
 from code_commit.runs.words import (
+    changes_of,
     check_lines,
     cost_in_cell,
     cost_in_words,
@@ -211,3 +212,17 @@ def test_the_files_of_a_run_are_counted_alike_wherever_they_are(project_folder: 
     assert row.split()[1:4] == ["success", "2", "4"]
     assert "2 attempts · 4 files +3 \N{MINUS SIGN}2 · " in run_code_commit(project_folder, "log", "--markdown").stdout
     assert json.loads((the_log(project_folder) / "run.json").read_text())["totals"]["files_changed"] == 4
+
+
+def test_a_test_that_was_renamed_is_told_with_both_names_also_where_it_is_none_any_more():
+    changes = [
+        AppliedChange("tests/b.py", "create", 9, 1, 2, "test", "tests/a.py"),
+        AppliedChange("old/a.py", "create", 9, 0, 0, "test", "tests/test_a.py"),
+        AppliedChange("src/b.py", "create", 9, 0, 0, "", "src/a.py"),
+    ]
+    assert check_lines(changes) == [
+        "tests/b.py is a test: renamed from tests/a.py, 1 line added, 2 removed",
+        "tests/test_a.py is a test: renamed to old/a.py, 0 lines added, 0 removed",
+    ]
+    attempt = Attempt(1, "initial", changes=changes[:1])
+    assert changes_of(attempt) == ["rename  tests/a.py -> tests/b.py  +1 -2  (a test)"]

@@ -7,7 +7,7 @@ from command import git
 from hypothesis import given
 from hypothesis import strategies as st
 
-from code_commit.changes import Edit, EditBlock, FileReplacement, Reasons, VerifiedChange
+from code_commit.changes import Edit, EditBlock, FileRemoval, FileReplacement, Reasons, VerifiedChange
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
@@ -175,6 +175,47 @@ def test_attributes_of_a_folder_count_below_it_and_above_the_project(project_fol
     (project_folder / "sub/agent-config").mkdir()
     done, *_ = verified(project_folder / "sub/", FileReplacement("a.bat", "x\n"))
     assert [change.content for change in done] == [b"x\r\n"]
+
+
+TWELVE = "".join(f"line {number}\n" for number in range(12))
+
+
+def test_a_rename_keeps_mode_bom_and_line_ends(project_folder):
+    old = project_folder / "tools/run"
+    old.parent.mkdir()
+    old.write_bytes(b"\xef\xbb\xbf" + TWELVE.replace("\n", "\r\n").rstrip().encode())
+    old.chmod(0o750)
+    sent = TWELVE.replace("line 5\n", "line five\nand a half\n")
+    new, gone = FileReplacement("bin/run", sent), FileRemoval("tools/run")
+    for changes in ([new, gone], [gone, new]):
+        done = {change.path: change for change in verified(project_folder, *changes)[0]}
+        moved = done["bin/run"]
+        assert moved.content == b"\xef\xbb\xbf" + sent.replace("\n", "\r\n").rstrip().encode()
+        assert (moved.mode, moved.renamed_from, moved.action) == (0o750, "tools/run", "create")
+        assert done["tools/run"].content is None
+
+
+def test_what_is_another_file_keeps_nothing(project_folder):
+    old = project_folder / "run"
+    old.write_text(TWELVE)
+    old.chmod(0o755)
+    sent = "".join(TWELVE.splitlines(keepends=True)[:6])
+    (new, _), *_ = verified(project_folder, FileReplacement("other", sent + "x\n" * 3), FileRemoval("run"))
+    assert (new.mode & 0o111, new.renamed_from) == (0, "")
+
+
+def test_a_file_becomes_a_folder_and_only_where_it_is_deleted(project_folder):
+    (project_folder / "bin").write_text(TWELVE)
+    git(project_folder, "add", "-A")
+    git(project_folder, "commit", "-qm", "bin")
+    project = find_project(project_folder)
+    rules = capture_rules(project, Settings(), Redactor([]))
+    changes = [FileReplacement("bin/tool", TWELVE), FileRemoval("bin")]
+    done = verify_changes(changes, project, rules, None)
+    assert [(change.path, change.renamed_from) for change in done.changes] == [("bin/tool", "bin"), ("bin", "")]
+    assert [str(warning) for warning in done.warnings] == [
+        "bin/tool: git status shows it once git add has taken bin, which was a file; code-commit diff shows it now"
+    ]
 
 
 def test_edit_text_as_sent_gives_the_ends_of_the_answer_to_its_lines_alone():

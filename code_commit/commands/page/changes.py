@@ -7,6 +7,7 @@ from code_commit.runs.diff import NOT_SHOWN
 
 _NOT_SHOWN = re.compile(re.escape(NOT_SHOWN.decode().strip()).replace("%s", "(.+)"))
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d+)? \+(\d{1,9})(?:,\d+)? @@")
+_OLD_NAME, _NEW_NAME = "rename from ", "rename to "
 _MODE = re.compile(r"(new file|deleted file|old|new) mode ([0-7]{6})")
 
 
@@ -28,12 +29,13 @@ class Hunk(NamedTuple):
 
 
 class FileDiff(NamedTuple):
-    """One file of a diff. `modes` are its mode lines: `new file` -> `100644`."""
+    """One file of a diff. `modes` are its mode lines: `new file` -> `100644`. `renamed_from` is its old path."""
 
     path: str
     modes: dict[str, str]
     hunks: list[Hunk]
     is_secret: bool = False
+    renamed_from: str = ""
 
     @property
     def is_new(self) -> bool:
@@ -58,6 +60,7 @@ class FileDiff(NamedTuple):
         if self.is_new:
             return "new, executable" if self.modes["new file"] == "100755" else "new"
         notes = ["deleted"] if self.is_deleted else []
+        notes += [f"renamed from {self.renamed_from}"] if self.renamed_from else []
         notes += [f"mode {self.modes['old'][-3:]} is now {self.modes['new'][-3:]}"] if "old" in self.modes else []
         return ", ".join(notes)
 
@@ -77,6 +80,10 @@ def parse_diff(data: bytes) -> list[FileDiff]:
             hunks[-1].lines.append(Line(line[0], line[1:]))
         elif hunks and hunks[-1].lines and line.startswith("\\"):
             hunks[-1].lines[-1] = hunks[-1].lines[-1]._replace(ended=False)
+        elif files and not hunks and line.startswith(_OLD_NAME):
+            files[-1] = files[-1]._replace(renamed_from=_unquoted(line.removeprefix(_OLD_NAME)))
+        elif files and not hunks and line.startswith(_NEW_NAME):
+            files[-1] = files[-1]._replace(path=_unquoted(line.removeprefix(_NEW_NAME)))
         elif files and (mode := _MODE.fullmatch(line)):
             files[-1].modes[mode[1]] = mode[2]
     return files

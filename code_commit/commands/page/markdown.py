@@ -64,6 +64,7 @@ def _summary(attempt: Attempt) -> str:
 
 def _change(file: FileDiff) -> str:
     action = "create" if file.is_new else "delete" if file.is_deleted else "replace"
+    action = f"rename {code(file.renamed_from)} to" if file.renamed_from else action
     return f"{action} {code(file.path)} +{file.count('+')} -{file.count('-')}"
 
 

@@ -35,7 +35,7 @@ def test_a_diff_is_read_back_as_it_was_written(old, new, old_ends, new_ends):
 def test_new_deleted_empty_and_mode_changes_are_told():
     edits = [
         FileEdit("a", None, b""),
-        FileEdit("b", None, b"x", mode=0o755),
+        FileEdit("b", None, b"y", mode=0o755),
         FileEdit("c", b"x\n", None),
         FileEdit("d", b"x\n", b"x\n", 0o644, 0o755),
     ]
@@ -46,6 +46,19 @@ def test_new_deleted_empty_and_mode_changes_are_told():
         ("c", "deleted", 1),
         ("d", "mode 644 is now 755", 0),
     ]
+
+
+def test_a_rename_is_one_file_with_both_names():
+    edits = [
+        FileEdit('old "a".txt', b"1\n2\n3\n", None),
+        FileEdit("new/b c.txt", None, b"1\n2\n4\n", mode=0o755),
+        FileEdit("z", None, b"rename from x\nrename to y\n"),
+    ]
+    renamed, new = parse_diff(diff_files(edits)[1])
+    assert (renamed.path, renamed.renamed_from) == ("new/b c.txt", 'old "a".txt')
+    assert renamed.note == 'renamed from old "a".txt, mode 644 is now 755'
+    assert (renamed.count("+"), renamed.count("-")) == (1, 1)
+    assert (new.path, new.note) == ("z", "new")
 
 
 @given(st.binary(max_size=200), st.integers(0, 400))

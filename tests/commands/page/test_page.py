@@ -194,7 +194,7 @@ def test_the_page_stays_when_the_tree_moves_on(hostile: Path):
     assert "is no longer known" in page_of(hostile)
 
 
-def test_a_hunk_names_its_function_and_a_renamed_file_is_deleted_and_new(project_folder: Path, run_code_commit: Run):
+def test_a_hunk_names_its_function_and_a_renamed_file_is_one(project_folder: Path, run_code_commit: Run):
     body = "def greet():\n" + "".join(f"    x = {number}\n" for number in range(12))
     (project_folder / "old.py").write_text(body)
     (project_folder / "moved.py").write_text("x\n")
@@ -204,11 +204,11 @@ def test_a_hunk_names_its_function_and_a_renamed_file_is_deleted_and_new(project
     answer += "^^^moved.py\n^^^delete\n^^^new.py\nx\n^^^end\n"
     recorded_run(project_folder, run_code_commit, [answer])
     text = " ".join(Page(page_of(project_folder)).text.split())
-    assert f"4 files +3 {MINUS}3" in text
-    assert f"moved.py +0 {MINUS}1 deleted" in text
+    assert f"3 files +2 {MINUS}2" in text
+    assert f"new.py +0 {MINUS}0 renamed from moved.py" in text
     assert "@@ -9,5 +9,5 @@ def greet():" in text
     summary = export_log(find_project(project_folder), {"markdown": True}).decode()
-    assert "- delete `moved.py` +0 -1\n- create `new.py` +1 -0" in summary
+    assert "- rename `moved.py` to `new.py` +0 -0" in summary
 
 
 @pytest.mark.parametrize(
