@@ -19,7 +19,7 @@ _OR_AGAIN = "; or send it again just so if it is meant"
 SuspicionRule = Literal["astray", "bare-end", "delete-word", "line-ends", "omission", "thoughts"]
 """The rules of what may be meant: rejected once, it is accepted with a warning when it comes again."""
 _OfAnswer = Literal["shrunk", "case", "unseen", "overwritten", "cut-off", SuspicionRule]
-_OfRun = Literal["build", "review", "rollback", "log"]
+_OfRun = Literal["build", "review", "rollback", "log", "owner"]
 _OfOlderVersions = Literal["test", "runner", "ci", "other"]
 WarningKind = Literal["setup", "codebase", "fallback", _OfAnswer, _OfRun, _OfOlderVersions]  # the subject of a warning
 

@@ -18,6 +18,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from code_commit.ownership import Ownership, set_attributes, set_mode
+
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 CHUNK = 1 << 20
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -255,20 +257,21 @@ class NewFiles(AbstractContextManager["NewFiles"]):
             os.close(self._to_sync.popitem()[1])
 
     def write(
-        self, folder: int, name: str, content: bytes, mode: int = 0o600, owner: tuple[int, int] | None = None
-    ) -> tuple[int, int]:
-        """Make a file that is not there yet, with this mode and, as root, this owner; return its owner."""
+        self, folder: int, name: str, content: bytes, mode: int = 0o600, owner: Ownership | None = None
+    ) -> Ownership:
+        """Make a file that is not there yet, with this mode and what can be kept of an ownership; return its own."""
         file = os.open(name, _NEW_FILE, 0o600, dir_fd=folder)
         try:
             write_all(file, content)
-            state = set_mode(file, mode, owner)
+            attributes = set_attributes(file, owner.attributes if owner else ())
+            state = set_mode(file, mode, owner and owner[:2])
             if self._sync_all is None:
                 os.fsync(file)
             elif state.st_dev not in self._to_sync:
                 self._to_sync[state.st_dev] = os.dup(file)
         finally:
             os.close(file)
-        return state.st_uid, state.st_gid
+        return Ownership(state.st_uid, state.st_gid, attributes)
 
     def sync(self) -> bool:
         """Sync all the new files. Return True if their names are durable too, without `sync_folder`."""
@@ -277,17 +280,6 @@ class NewFiles(AbstractContextManager["NewFiles"]):
         for file in self._to_sync.values():
             self._sync_all(file)
         return True
-
-
-def set_mode(file: int, mode: int, owner: tuple[int, int] | None) -> os.stat_result:
-    """Set a file's or folder's permission bits and, as root, owner, where they differ; return its state before them."""
-    now = os.fstat(file)
-    if owner is not None and owner != (now.st_uid, now.st_gid) and os.geteuid() == 0:
-        os.fchown(file, *owner)
-        now = os.fstat(file)
-    if stat.S_IMODE(now.st_mode) != mode:
-        os.fchmod(file, mode)
-    return now
 
 
 @contextmanager

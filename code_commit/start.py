@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from code_commit.apply.lock import lock_tree
-from code_commit.apply.restore import restore
+from code_commit.apply.restore import ownership_warnings, restore
 from code_commit.build import Builder, harden_process
 from code_commit.check import RunPlan
 from code_commit.check.codebase import codebase_for, codebase_warnings
@@ -172,5 +172,6 @@ def _roll_back(plan: RunPlan, log: RunLog) -> None:
         log.add_warning("rollback", f"not rolled back: {error}")
     else:
         log.record.rolled_back = True
+        log.add_warnings(ownership_warnings(log.folder / "rolled-back"))
         done = f"the changed files are as they were before the run ({len(restored)} put back)"
         log.add_warning("rollback", f"rolled back: {done}")

@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-from code_commit.apply.restore import find_overwritten, note_built
+from code_commit.apply.restore import find_overwritten, note_built, ownership_warnings
 from code_commit.apply.snapshot import load_layers, load_originals
 from code_commit.apply.transaction import apply_changes
 from code_commit.build import build_environment
@@ -181,6 +181,7 @@ class _TreeBefore(NamedTuple):
 def _note_applied(log: RunLog, attempt: AttemptLog) -> None:
     """Log that a response is applied, and which changes of others it overwrote."""
     with suppress(ApplyError):
+        log.add_warnings(ownership_warnings(log.snapshot) if attempt.record.changes else ())
         way = f"code-commit undo {short_name(log.record.run)} --attempt {attempt.number}"
         log.add_warnings(
             RunWarning(

@@ -18,6 +18,7 @@ from hashlib import sha256
 from typing import Any
 
 from code_commit.files import FOLDER, NewFiles, Tree, load_json, open_regular, sync_folder
+from code_commit.ownership import Ownership, is_kept
 from code_commit.project import TRANSACTION_FOLDER, Project
 
 FORMAT = 1
@@ -26,6 +27,7 @@ FORMAT = 1
 BESIDE_FOLDER = ".code-commit-txn"
 JOURNAL = "journal.json"
 SETTLED = "settled.json"
+NOBODY = Ownership()
 _MOST = {"size": sys.maxsize, "mode": 0o7777, "uid": 2**32 - 2, "gid": 2**32 - 2}
 
 
@@ -35,23 +37,34 @@ class DamagedJournalError(Exception):
 
 @dataclass(frozen=True)
 class FileState:
-    """A regular file: its content by SHA-256 and length, its permission bits, its owner."""
+    """A regular file: its content by SHA-256 and length, its permission bits, its owner, its attributes with the values
+    in base 16.
+    """
 
     sha256: str
     size: int
     mode: int
     uid: int = field(compare=False)
     gid: int = field(compare=False)
+    attributes: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+
+    @property
+    def ownership(self) -> Ownership:
+        return Ownership(self.uid, self.gid, tuple((name, bytes.fromhex(value)) for name, value in self.attributes))
 
 
 @dataclass(frozen=True)
 class FileStep:
-    """One file before and after (None: not there). `area` is the index of the staging folder with its two copies."""
+    """One file before and after (None: not there). `area` is the index of the staging folder with its two copies.
+
+    `lost` says in words what of the ownership could not be kept.
+    """
 
     path: str
     before: FileState | None
     after: FileState | None
     area: int = 0
+    lost: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,12 +88,18 @@ class Journal:
     layer: str = ""  # the snapshot's file for this transaction, relative to the root
 
 
-def state_of(content: bytes, mode: int, owner: tuple[int, int] = (-1, -1)) -> FileState:
-    return FileState(sha256(content).hexdigest(), len(content), mode, *owner)
+def state_of(content: bytes, mode: int, owner: Ownership = NOBODY) -> FileState:
+    attributes = tuple((name, value.hex()) for name, value in owner.attributes)
+    return FileState(sha256(content).hexdigest(), len(content), mode, owner.uid, owner.gid, attributes)
 
 
 def encode(journal: Journal) -> bytes:
-    return json.dumps({"format": FORMAT, "body": journal}, default=vars).encode("ascii") + b"\n"
+    return json.dumps({"format": FORMAT, "body": journal}, default=_fields).encode("ascii") + b"\n"
+
+
+def _fields(value: object) -> dict[str, object]:
+    """Return the fields of a value, without those that older versions do not read, where they are empty."""
+    return {name: each for name, each in vars(value).items() if each or name not in ("attributes", "lost")}
 
 
 def decode(content: bytes) -> Journal:
@@ -92,7 +111,13 @@ def decode(content: bytes) -> Journal:
         body = document["body"]
         journal = Journal(
             files=tuple(
-                FileStep(step["path"], _file_state(step["before"]), _file_state(step["after"]), step["area"])
+                FileStep(
+                    step["path"],
+                    _file_state(step["before"]),
+                    _file_state(step["after"]),
+                    step["area"],
+                    tuple(step.get("lost", ())),
+                )
                 for step in body["files"]
             ),
             made=tuple(FolderStep(**folder) for folder in body["made"]),
@@ -110,6 +135,7 @@ def _check_values(journal: Journal) -> None:
     """Raise TypeError or ValueError where a value is not of its type, or is a number that the system does not take."""
     folders = (*journal.made, *journal.removed)
     states = [state for step in journal.files for state in (step.before, step.after) if state]
+    "".join(word for step in journal.files for word in step.lost)
     "".join([journal.layer, *journal.areas, *[step.path for step in journal.files], *[step.path for step in folders]])
     numbers: list[tuple[Any, int]] = [(step.area, len(journal.areas)) for step in journal.files]
     numbers += [(vars(state)[name], most) for state in states for name, most in _MOST.items()]
@@ -119,10 +145,14 @@ def _check_values(journal: Journal) -> None:
         raise ValueError
     if not all(re.fullmatch("[0-9a-f]{64}", state.sha256) for state in states):
         raise ValueError
+    if not all(is_kept(name) for state in states for name, _ in state.ownership.attributes):
+        raise ValueError
 
 
 def _file_state(fields: Mapping[str, Any] | None) -> FileState | None:
-    return None if fields is None else FileState(**fields)
+    if fields is None:
+        return None
+    return FileState(**{**fields, "attributes": tuple((name, value) for name, value in fields.get("attributes", ()))})
 
 
 class Staging(AbstractContextManager["Staging"]):

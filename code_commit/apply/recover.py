@@ -27,7 +27,8 @@ from code_commit.apply.lock import is_locked, locked
 from code_commit.apply.plan import folder_of, require_fit, require_no_link
 from code_commit.apply.snapshot import LAYER_NAME, remove_layer
 from code_commit.errors import ApplyError
-from code_commit.files import NotAFileError, Tree, folders_of, set_mode, sync_folder
+from code_commit.files import NotAFileError, Tree, folders_of, sync_folder
+from code_commit.ownership import set_mode
 from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
 from code_commit.runs.words import count
 

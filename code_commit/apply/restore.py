@@ -25,10 +25,12 @@ from code_commit.apply.snapshot import (
     read_original,
 )
 from code_commit.apply.transaction import carry_out
+from code_commit.changes import RunWarning
 from code_commit.errors import ApplyError
 from code_commit.files import NotAFileError, Tree, replacing
 from code_commit.project import Project
 from code_commit.runs.diff import FileEdit
+from code_commit.runs.words import listed
 from code_commit.terminal import shown
 
 _Now = tuple[bytes, int]  # the content and the permission bits of a file as it is now
@@ -54,6 +56,18 @@ def find_overwritten(snapshot: Path) -> list[str]:
 def _is_edited(snapshot: Path, step: FileStep, answered: bytes) -> bool:
     found = read_original(snapshot, step.path, step.before) if step.before else b""
     return b"".join(found.split()) != b"".join(answered.split())
+
+
+def ownership_warnings(snapshot: Path) -> list[RunWarning]:
+    """Return a warning for each part of the ownership of files that the latest transaction lost. Raises ApplyError."""
+    paths: dict[tuple[str, ...], list[str]] = {}
+    for step in (load_layers(snapshot) or [Journal()])[-1].files:
+        if step.lost:
+            paths.setdefault(step.lost, []).append(step.path)
+    return [
+        RunWarning("owner", f"the {' and the '.join(lost)} of {listed(files)} could not be kept", files[0])
+        for lost, files in paths.items()
+    ]
 
 
 class UndoScope(NamedTuple):
@@ -218,7 +232,7 @@ def _write_back(
         return FileEdit(path, old, None, old_mode)
     is_answered = answered is not None and sha256(answered).hexdigest() == before.sha256
     new = answered if is_answered else read_original(snapshot, path, before)
-    return FileEdit(path, old, new, old_mode, before.mode, owner=(before.uid, before.gid))
+    return FileEdit(path, old, new, old_mode, before.mode, owner=before.ownership)
 
 
 def _look(tree: Tree, path: str, folders: Mapping[str, FolderStep | None] | None = None) -> _Now | None:

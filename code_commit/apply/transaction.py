@@ -14,11 +14,13 @@ import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from code_commit.apply.failures import ChangedUnderUsError, reason
 from code_commit.apply.journal import (
     BESIDE_FOLDER,
     JOURNAL,
+    NOBODY,
     FileStep,
     FolderStep,
     Journal,
@@ -42,7 +44,8 @@ from code_commit.apply.snapshot import (
 )
 from code_commit.changes import VerifiedChanges
 from code_commit.errors import ApplyError
-from code_commit.files import NewFiles, NotAFileError, Tree, ending_signals_held, identity_of
+from code_commit.files import NewFiles, NotAFileError, Tree, ending_signals_held, identity_of, read_all
+from code_commit.ownership import Attributes, Ownership, has_inherited_list, read_attributes
 from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
 from code_commit.runs.diff import FileEdit, edits_of
 from code_commit.terminal import shown
@@ -97,6 +100,17 @@ def carry_out(
         raise ApplyError(message) from error
 
 
+class _Kept(NamedTuple):
+    """The file that a write replaces or deletes."""
+
+    status: os.stat_result
+    attributes: Attributes
+
+    @property
+    def owner(self) -> Ownership:
+        return Ownership(self.status.st_uid, self.status.st_gid, self.attributes)
+
+
 class Transaction:
     """Carries out one plan, after the journals of `layers`. `at` is the current path, for an error message."""
 
@@ -107,6 +121,7 @@ class Transaction:
         self._staging = staging
         staging.tree.tell_apart(write.path for write in plan.writes)
         self._plan = plan
+        self._made = {folder.path: folder for folder in plan.made}
         self._snapshot = snapshot
         self._layers = layers
         self._beside = beside
@@ -156,17 +171,37 @@ class Transaction:
         self.at = write.path
         area = self._areas[self._area_of(write.path)] if self._beside else 0
         kept = None if write.path in self._removed else self._keep(position, area, write)  # it is a folder until then
-        self._kept.append(kept)
-        before = after = None
-        owner = write.owner
-        if write.old is not None and kept is not None:
-            owner = (kept.st_uid, kept.st_gid)
-            before = state_of(write.old, write.old_mode, owner)
-        if write.new is not None:
-            folder = self._staging.area(area)
-            owner = self._new_files.write(folder, f"new-{position}", write.new, write.mode, owner)
-            after = state_of(write.new, write.mode, owner)
-        return FileStep(write.path, before, after, area)
+        self._kept.append(kept and kept.status)
+        before = state_of(write.old, write.old_mode, kept.owner) if write.old is not None and kept is not None else None
+        if write.new is None:
+            return FileStep(write.path, before, None, area)
+        wanted = kept.owner if kept is not None else write.owner or self._owner_of_new(write)
+        folder = self._staging.area(area)
+        given = self._new_files.write(folder, f"new-{position}", write.new, write.mode, wanted)
+        lost = wanted.lost_in(given)
+        if before is None and has_inherited_list(self._staging.tree.folder(self._folder_of_new(write.path))):
+            lost = (*lost, "inherited access list")
+        return FileStep(write.path, before, state_of(write.new, write.mode, given), area, lost)
+
+    def _owner_of_new(self, write: FileEdit) -> Ownership:
+        """Return what a new file keeps of the one that it renames, or else the group of a folder that hands it down."""
+        tree = self._staging.tree
+        if write.renamed_from:
+            try:
+                file, status = tree.open(write.renamed_from)
+            except (FileNotFoundError, NotADirectoryError, NotAFileError) as error:
+                raise ChangedUnderUsError(write.renamed_from) from error
+            try:
+                return Ownership(status.st_uid, status.st_gid, read_attributes(file))
+            finally:
+                os.close(file)
+        folder = os.fstat(tree.folder(self._folder_of_new(write.path)))
+        made = self._made.get(folder_of(write.path))
+        mode, gid = (made.mode, made.gid) if made and made.mode is not None else (folder.st_mode, folder.st_gid)
+        return Ownership(gid=gid) if gid is not None and mode & stat.S_ISGID else NOBODY
+
+    def _folder_of_new(self, path: str) -> str:
+        return self._staging.tree.existing_folder(path)
 
     def _area_of(self, path: str) -> str:
         folder = self._staging.tree.existing_folder(path)
@@ -174,8 +209,8 @@ class Transaction:
             folder = folder_of(folder)
         return f"{folder}/{BESIDE_FOLDER}".lstrip("/")
 
-    def _keep(self, position: int, area: int, write: FileEdit) -> os.stat_result | None:
-        """Keep the file that is to change, and return its state; None for a new file. Raises ChangedUnderUsError."""
+    def _keep(self, position: int, area: int, write: FileEdit) -> _Kept | None:
+        """Keep the file that is to change, and return it; None for a new file. Raises ChangedUnderUsError."""
         if write.old is None:
             if self._staging.tree.look(write.path) is not None:
                 raise ChangedUnderUsError(write.path)
@@ -190,22 +225,26 @@ class Transaction:
         except OSError as error:
             if error.errno not in NO_HARD_LINKS:
                 raise
-            self._new_files.write(copies, copy, write.old, write.old_mode, (was.st_uid, was.st_gid))
+            self._new_files.write(copies, copy, write.old, write.old_mode, was.owner)
             return was
         now = os.stat(copy, dir_fd=copies, follow_symlinks=False)
-        if identity_of(now)[:-1] != identity_of(was)[:-1]:  # a new link alone changes st_ctime
+        if identity_of(now)[:-1] != identity_of(was.status)[:-1]:  # a new link alone changes st_ctime
             raise ChangedUnderUsError(write.path)
-        return now
+        return was._replace(status=now)
 
-    def _look_as_planned(self, write: FileEdit) -> os.stat_result:
-        """Return the state of the file that the write is about. Raises ChangedUnderUsError where it is another now."""
+    def _look_as_planned(self, write: FileEdit) -> _Kept:
+        """Return the file that the write is about. Raises ChangedUnderUsError where it is another now."""
         try:
-            content, now = self._staging.tree.read(write.path)
+            file, now = self._staging.tree.open(write.path)
         except (FileNotFoundError, NotADirectoryError, NotAFileError) as error:
             raise ChangedUnderUsError(write.path) from error
+        try:
+            content, attributes = read_all(file, now.st_size), read_attributes(file)
+        finally:
+            os.close(file)
         if (content, stat.S_IMODE(now.st_mode)) != (write.old, write.old_mode):
             raise ChangedUnderUsError(write.path)
-        return now
+        return _Kept(now, attributes)
 
     def _keep_in_snapshot(self) -> None:
         """Keep each content that no transaction of the run wrote, such as an edit between two of them."""

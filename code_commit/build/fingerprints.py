@@ -15,7 +15,8 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from code_commit.files import FOLDER, NewFiles, Tree, open_regular, set_mode
+from code_commit.files import FOLDER, NewFiles, Tree, open_regular
+from code_commit.ownership import Ownership, set_mode
 
 MOST_ENTRIES = 5000  # of a folder and what is below it: hooks and settings are few
 FOLDER_NAME = "changed-by-build"
@@ -243,7 +244,8 @@ def _restore_file(folder: int, path: str, content: bytes, status: os.stat_result
             os.symlink(content, new, dir_fd=folder)
         else:
             with NewFiles() as files:
-                files.write(folder, new, content, stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid))
+                owner = Ownership(status.st_uid, status.st_gid)
+                files.write(folder, new, content, stat.S_IMODE(status.st_mode), owner)
         quarantine.take(folder, name, path)
         os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:

@@ -9,7 +9,7 @@ from typing import Any
 from code_commit.apply.failures import ChangedSinceError
 from code_commit.apply.lock import is_locked, lock_tree
 from code_commit.apply.recover import recover
-from code_commit.apply.restore import UndoScope, check_restorable, find_changed, restore
+from code_commit.apply.restore import UndoScope, check_restorable, find_changed, ownership_warnings, restore
 from code_commit.commands.output import recording
 from code_commit.errors import EXIT_SUCCESS, LogError, NotSetUpError
 from code_commit.git import match_patterns
@@ -97,6 +97,7 @@ def _note(log: RunLog, restored: Sequence[FileEdit], done: str, chain: Sequence[
     failures = []
     steps: list[Callable[[], object]] = [lambda: log.finish("success", EXIT_SUCCESS, done), lambda: _mark(chain, log)]
     if restored:
+        steps.insert(0, lambda: log.add_warnings(ownership_warnings(log.snapshot)))
         steps.insert(0, lambda: log.attempt(1).restored(restored))
     for step in steps:
         try:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from code_commit.changes import Action, AppliedChange, VerifiedChanges
 from code_commit.files import read_regular_file
 from code_commit.git import Repository
+from code_commit.ownership import Ownership
 from code_commit.paths.checks import file_kind
 from code_commit.paths.secrets import explain_secret
 from code_commit.runs.renames import find_renames
@@ -34,8 +35,9 @@ _FUNCTION = re.compile(rb"[A-Za-z_$]|\s+(?:\w+ ){0,3}(?:def|class|func|fn|functi
 
 
 class FileEdit(NamedTuple):
-    """A file before and after: its content (None: not there), permission bits, the owner of a restored one, and the
-    deleted file that a new one renames.
+    """A file before and after: its content (None: not there), permission bits, and the owner of a restored one.
+
+    A new file keeps the owner of the file `renamed_from`.
     """
 
     path: str
@@ -43,7 +45,7 @@ class FileEdit(NamedTuple):
     new: bytes | None
     old_mode: int = 0o644
     mode: int = 0o644
-    owner: tuple[int, int] | None = None
+    owner: Ownership | None = None
     renamed_from: str = ""
 
     @property

@@ -4,9 +4,12 @@ import os
 import shutil
 import socket
 import stat
+import struct
 import subprocess
 import sys
+import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,11 +18,17 @@ from apply_driver import MANY_FILES, SNAPSHOT, make_tree, read_tree, verified
 
 from code_commit.apply.failures import ChangedUnderUsError, UnfitPathError
 from code_commit.apply.recover import needs_recovery
-from code_commit.apply.restore import restore
+from code_commit.apply.restore import ownership_warnings, restore
 from code_commit.apply.transaction import apply_changes
 from code_commit.changes import VerifiedChanges
 from code_commit.errors import ApplyError
 from code_commit.project import Project
+
+USER, OTHER, FOREIGN = 12345, 23456, 34567  # the ordinary user with a group of his own, and two other groups
+ACL = struct.pack("<I", 2) + b"".join(
+    struct.pack("<HHI", *entry)
+    for entry in [(1, 6, 2**32 - 1), (2, 6, 1234), (4, 4, 2**32 - 1), (16, 6, 2**32 - 1), (32, 4, 2**32 - 1)]
+)
 
 
 @pytest.fixture
@@ -99,6 +108,107 @@ def test_what_would_stay_the_same_is_left_alone(project: Project) -> None:
     )
     assert not (project.root / SNAPSHOT).exists()
     assert not needs_recovery(project)
+
+
+def as_user(action: Callable[[], None], *groups: int) -> None:
+    """Do it in a child as an ordinary user of these groups."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups(groups)
+            os.setgid(USER)
+            os.setuid(USER)
+            action()
+        except BaseException:  # noqa: BLE001 - a child of the tests must not go on with them
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.fixture
+def owned() -> Iterator[Project]:
+    """A tree of the ordinary user, in a folder that this one may enter."""
+    folder = Path(tempfile.mkdtemp())
+    project = make_tree(folder / "tree")
+    for path in [folder, *folder.rglob("*")]:
+        os.chown(path, USER, USER)
+    yield project
+    shutil.rmtree(folder)
+
+
+def owners(project: Project, *paths: str) -> list[tuple[int, int]]:
+    return [(state.st_uid, state.st_gid) for state in map(os.stat, (project.root / path for path in paths))]
+
+
+@pytest.mark.root
+def test_the_group_is_kept_where_the_process_may_and_what_cannot_be_kept_is_said(owned: Project) -> None:
+    for path, user, group in (("README.md", USER, OTHER), ("private.txt", USER, FOREIGN), ("src/a.py", OTHER, OTHER)):
+        os.chown(owned.root / path, user, group)
+        (owned.root / path).chmod(0o664)
+    changes = {"README.md": b"1", "private.txt": b"2", "src/a.py": b"3", "run.sh": b"4"}
+    as_user(lambda: apply(owned, changes), OTHER)
+    assert owners(owned, *changes) == [(USER, OTHER), (USER, USER), (USER, OTHER), (USER, USER)]
+    assert {stat.S_IMODE((owned.root / path).stat().st_mode) for path in list(changes)[:3]} == {0o664}
+    assert [(each.kind, each.path, str(each)) for each in ownership_warnings(owned.root / SNAPSHOT)] == [
+        ("owner", "private.txt", "the group of private.txt could not be kept"),
+        ("owner", "src/a.py", "the owner of src/a.py could not be kept"),
+    ]
+    as_user(lambda: restore(owned.root / SNAPSHOT, owned, owned.logs / "two/snapshot"), OTHER)
+    assert owners(owned, "README.md", "src/a.py") == [(USER, OTHER), (USER, OTHER)]
+
+
+@pytest.mark.root
+def test_a_new_file_gets_the_group_of_a_folder_that_hands_it_down(owned: Project) -> None:
+    os.chown(owned.root / "src", USER, OTHER)
+    (owned.root / "src").chmod(0o2775)
+    os.chown(owned.root / "empty", USER, FOREIGN)
+    (owned.root / "empty").chmod(0o2775)
+    changes = {"src/n": b"1", "src/x/y/n": b"2", "n": b"3", "empty/n": b"4"}
+    as_user(lambda: apply(owned, changes), OTHER)
+    assert owners(owned, *changes) == [(USER, OTHER), (USER, OTHER), (USER, USER), (USER, USER)]
+    assert owners(owned, "src/x", "src/x/y") == [(USER, OTHER)] * 2
+    assert [str(each) for each in ownership_warnings(owned.root / SNAPSHOT)] == [
+        "the group of empty/n could not be kept"
+    ]
+
+
+@pytest.mark.root
+def test_a_deleted_file_comes_back_with_its_group(owned: Project) -> None:
+    os.chown(owned.root / "README.md", USER, OTHER)
+    as_user(lambda: apply(owned, {"README.md": None}), OTHER)
+    as_user(lambda: restore(owned.root / SNAPSHOT, owned, owned.logs / "two/snapshot"), OTHER)
+    assert owners(owned, "README.md") == [(USER, OTHER)]
+
+
+def test_attributes_are_kept_by_a_replacement_a_rename_and_an_undo(project: Project) -> None:
+    paths = [project.root / path for path in ("README.md", "src/a.py", "run.sh")]
+    for number, path in enumerate(paths):
+        try:
+            os.setxattr(path, "user.tag", b"\xff%d" % number)
+        except (OSError, AttributeError):
+            pytest.skip("no extended attributes here")
+    old, new = (project.root / path for path in ("src/a.py", "src/moved.py"))
+    wanted = {"README.md": b"x", "run.sh": None, "src/a.py": None, "src/moved.py": b"a = 1\n"}
+    *others, moved = verified(project.root, wanted).changes
+    changes = VerifiedChanges(project.root, (*others, moved._replace(renamed_from="src/a.py")))
+    apply_changes(changes, project, project.root / SNAPSHOT)
+    assert [os.getxattr(path, "user.tag") for path in (paths[0], new)] == [b"\xff0", b"\xff1"]
+    restore(project.root / SNAPSHOT, project, project.logs / "two/snapshot")
+    assert [os.getxattr(path, "user.tag") for path in paths] == [b"\xff0", b"\xff1", b"\xff2"]
+    assert not new.exists()
+    assert old.read_bytes() == b"a = 1\n"
+    assert ownership_warnings(project.root / SNAPSHOT) == []
+
+
+def test_an_access_list_that_a_folder_hands_down_is_said(project: Project) -> None:
+    try:
+        os.setxattr(project.root / "src", "system.posix_acl_default", ACL)
+    except (OSError, AttributeError):
+        pytest.skip("no access lists here")
+    apply(project, {"src/n": b"1", "src/a.py": b"2"})
+    (warning,) = ownership_warnings(project.root / SNAPSHOT)
+    assert str(warning) == "the inherited access list of src/n could not be kept"
 
 
 def test_a_rename_of_case_alone_and_a_file_that_becomes_a_folder(project: Project) -> None:
