@@ -317,6 +317,9 @@ def load_run_record(text: str | bytes) -> RunRecord:
         ends = [retry.until for attempt in record.attempts for retry in attempt.retries]
         for moment in (record.started, *filter(None, [record.finished, *ends])):
             datetime.fromisoformat(moment).timestamp()
+        paths = [change.path for attempt in record.attempts for change in attempt.changes]
+        if "\0" in "".join([*paths, *(file.path for file in record.rewritten)]):
+            raise ValueError("it names what no file can be")
     except (AttributeError, OverflowError, TypeError) as error:
         raise ValueError("it holds something else") from error
     return record

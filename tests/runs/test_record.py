@@ -191,6 +191,8 @@ UNREADABLE = {
             "options": "[]",
         }.items()
     },
+    "a file that none can be": RECORD[:-1]
+    + ', "schema_version": 2, "rewritten": [{"path": "a\\u0000b", "action": "mode", "lines_added": 0, "lines_removed": 0}]}',
     "an older one with a word for an attempt": f'{RECORD[:-1]}, "schema_version": 1, "attempts": ["x"]}}',
 }
 

@@ -494,6 +494,15 @@ def test_what_the_builds_changed_is_told(hostile: Path):
     assert f"The build also `{said[15:]}`" in export_log(find_project(hostile), {"markdown": True}).decode()
 
 
+def test_counts_that_contradict_one_another_still_make_a_page(hostile: Path):
+    (record,) = hostile.glob("agent-config/logs/*/run.json")
+    facts = json.loads(record.read_text())
+    for attempt in facts["attempts"]:
+        attempt["usage"] = {"input": 0, "cached_input": 7, "output": 0}
+    record.write_text(json.dumps(facts))
+    assert "</html>" in page_of(hostile)
+
+
 def test_a_killed_run_says_so(hostile: Path, run_code_commit: Run):
     (folder,) = (hostile / "agent-config/logs").iterdir()
     embellish(folder, status="running", exit_code=None, pid=2**22 - 3)
