@@ -3,6 +3,8 @@
 --- src/main.rs ---
 fn main() {}
 
+The same holds for the changed files of a repair prompt, `--- FILE REPLACEMENT src/main.rs ---`.
+
 Files about the whole project come first, then path by path; the names of files left out stand at the end. Any file may
 hold such lines too, so a reader believes them only where they fit the project.
 """
@@ -28,6 +30,7 @@ _PART = re.compile(  # `a.py (outline, 1,234 bytes)`, `a.py (lines 1-14, 310-352
     r"(.+) \((?:outline(?:, [\d,]+ bytes)?|lines (?P<lines>\d{1,9}-\d{1,9}(?:, \d{1,9}-\d{1,9})*)"
     r"(?: of (?P<of>[\d,]{1,12}))?)\)"
 )
+REPLACEMENT, _REMOVED, _AS_DIFF = "FILE REPLACEMENT ", "FILE REMOVED ", " (diff)"  # beside a path
 _GAP, _NAMES_OF_GAP = "[... lines {}-{} are not shown here{} ...]\n", 400  # characters
 _NEAR = 4  # lines: a shorter gap is shown
 _DRESSED = (
@@ -40,6 +43,32 @@ _LARGEST = 5
 
 def header(path: str) -> str:
     return f"--- {path} ---\n"
+
+
+def replacement_header(path: str, *, is_diff: bool) -> str:
+    return header(f"{REPLACEMENT}{path}{_AS_DIFF if is_diff else ''}")
+
+
+def removal_header(path: str) -> str:
+    return header(f"{_REMOVED}{path}")
+
+
+class Header(NamedTuple):
+    """A line that stands before a file in a prompt; `is_marked` if it says more than the path, which is "" for none."""
+
+    path: str
+    is_marked: bool
+
+
+def read_header(line: str) -> Header | None:
+    """Return what a line says if it has the form of those that stand before a file, or before the names of files."""
+    match = re.fullmatch(r"--- (.+) ---[ \t\r]*", line)
+    if match is None:
+        return None
+    name = match[1].removeprefix(REPLACEMENT).removeprefix(_REMOVED).removesuffix(_AS_DIFF)
+    part = _PART.fullmatch(name)
+    path = part[1] if part else name
+    return Header("" if path in _OWN_NAMES else path, path != match[1] or path in _OWN_NAMES)
 
 
 def file_section(path: str, text: str) -> str:

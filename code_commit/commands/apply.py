@@ -9,7 +9,7 @@ from typing import Any
 
 from code_commit.apply.recover import recover
 from code_commit.check import RunInputs, plan_run
-from code_commit.codebase.text import parse_codebase, read_codebase
+from code_commit.codebase.text import REPLACEMENT, parse_codebase, read_codebase
 from code_commit.commands.output import recording, show_end
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
 from code_commit.exchange import Response, VisibleFiles
@@ -74,7 +74,7 @@ def _read_prompt(project: Project, source: str) -> VisibleFiles | None:
         prompt = Path(source).with_name(f"{name[1]}-query.txt").read_text("utf-8") if name else ""
     except (OSError, UnicodeDecodeError):
         return None
-    prompt = prompt.replace("\n--- FILE REPLACEMENT ", "\n--- ")
+    prompt = prompt.replace(f"\n--- {REPLACEMENT}", "\n--- ")
     shows = parse_codebase(prompt, project.root).shown
     return shows if prompt else None
 

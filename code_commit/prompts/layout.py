@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from code_commit.changes import FileChange, FileRemoval, FileReplacement
-from code_commit.codebase.text import Codebase, file_section, header, read_sections, window_section
+from code_commit.codebase.text import (
+    REPLACEMENT,
+    Codebase,
+    file_section,
+    header,
+    read_sections,
+    removal_header,
+    replacement_header,
+    window_section,
+)
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt, ShownFile, VisibleFiles, Window, labelled
 from code_commit.prompts.dialogue import Turn, lay_out_dialogue
@@ -29,7 +38,7 @@ _LONG_FILE = 200  # lines, without the blank one after it
 _DIFFS = """\
 In [file replacements] a line that ends with (diff) --- stands before a unified
 diff of the file from [codebase] to what it holds now. Send no diff yourself."""
-_CONTEXT_LINES, _SHORTER, _DIFF_MARK = 10, 3, " (diff)"
+_CONTEXT_LINES, _SHORTER = 10, 3
 
 
 class SystemPrompts(NamedTuple):
@@ -272,15 +281,17 @@ def _show_changes(
     codebase = f"\n{task.codebase.text}" if task.diffs else ""
     for change in sorted(failed.replacements, key=lambda change: change.path):
         if isinstance(change, FileRemoval):
-            yield f"--- FILE REMOVED {change.path} ---\n"
+            yield removal_header(change.path)
             continue
         if change.path in windows:
-            yield window_section(windows[change.path], "FILE REPLACEMENT ").removesuffix("\n")
+            yield window_section(windows[change.path], REPLACEMENT).removesuffix("\n")
             continue
-        mark, text, original = "", _ended(change.content), failed.originals.get(change.path)
+        text, original = _ended(change.content), failed.originals.get(change.path)
+        is_diff = False
         if task.diffs and original is not None and change.path not in asked:
             _, held, after = codebase.partition(f"\n{header(change.path)}{_ended(original)}")
             is_whole = held and (not after.strip() or after.startswith("\n--- "))
             diff = hunks_between(_ended(original), text, _CONTEXT_LINES) if is_whole else text
-            mark, text = (_DIFF_MARK, diff) if len(diff) * _SHORTER < len(text) else (mark, text)
-        yield f"--- FILE REPLACEMENT {change.path}{mark} ---\n{text}"
+            is_diff = len(diff) * _SHORTER < len(text)
+            text = diff if is_diff else text
+        yield f"{replacement_header(change.path, is_diff=is_diff)}{text}"

@@ -2,7 +2,22 @@
 
 import pytest
 
-from code_commit.codebase.text import NAMES_LINE, Codebase, parse_codebase
+from code_commit.codebase.text import (
+    LEFT_OUT_LINE,
+    NAMES_LINE,
+    NOTES_LINE,
+    REPLACEMENT,
+    Codebase,
+    Header,
+    Section,
+    file_section,
+    parse_codebase,
+    read_header,
+    removal_header,
+    replacement_header,
+    window,
+    window_section,
+)
 
 FILE, OTHER = "--- a.py ---\nx = 1\n\n", "--- b.py ---\ny = 1\n\n"
 OUTLINE = "--- b.py (outline) ---\ndef b():\n\n"
@@ -44,3 +59,21 @@ def test_a_line_that_names_no_part_of_a_file_is_a_line_like_others(name, tmp_pat
     codebase = parse_codebase(f"{FILE}--- {name} ---\ny\n\n{NAMES_LINE}\n{'y' * 300} (9 bytes)\n\n", tmp_path)
     assert not codebase.windows
     assert not codebase.outlined
+
+
+def test_every_line_that_is_written_before_a_file_is_recognized():
+    path, part = "src/a (1).py", window("src/a (1).py", "x\n" * 2_000, [(3, 5), (90, 1_999)])
+    for text, is_marked in [
+        (file_section(path, "x\n"), False),
+        (Section(path, 1_234, "x").as_outline("x"), True),
+        (window_section(part), True),
+        (window_section(part, REPLACEMENT), True),
+        (replacement_header(path, is_diff=False), True),
+        (replacement_header(path, is_diff=True), True),
+        (removal_header(path), True),
+    ]:
+        assert read_header(text.partition("\n")[0]) == Header(path, is_marked)
+    for line in (NAMES_LINE, LEFT_OUT_LINE, NOTES_LINE):
+        assert read_header(line) == Header("", is_marked=True)
+    for line in ("---", "--- a.py", " --- a.py ---", "--- a.py ---x", "---- a.py ----"):
+        assert read_header(line) is None
