@@ -16,7 +16,9 @@ _MOST_REASONS = 50  # a response with more is wrong in kind, not in places
 _LONGEST_QUOTE = 500
 _MOST_NAMES = 8
 _OR_AGAIN = "; or send it again just so if it is meant"
-SuspicionRule = Literal["astray", "bare-end", "delete-word", "line-ends", "omission", "thoughts"]
+SuspicionRule = Literal[
+    "astray", "bare-end", "damaged", "delete-word", "line-ends", "omission", "thoughts", "wrong-format"
+]
 """The rules of what may be meant: rejected once, it is accepted with a warning when it comes again."""
 _OfAnswer = Literal["shrunk", "case", "unseen", "overwritten", "cut-off", SuspicionRule]
 _OfRun = Literal["build", "review", "rollback", "log", "owner"]

@@ -26,18 +26,29 @@ from code_commit.changes import (
 from code_commit.codebase.text import find_unseen
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.exchange import VisibleFiles
-from code_commit.files import folders_of
+from code_commit.files import decode_text, folders_of
 from code_commit.git import Index, UnansweredError, match_patterns
 from code_commit.paths import names
 from code_commit.paths.secrets import ENCRYPTING_FILTERS, explain_secret, is_secret_name
 from code_commit.project import Project
 from code_commit.redaction import Redactor
+from code_commit.runs.words import count
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.verify import ignored, tree
-from code_commit.verify.content import check_content, content_as_sent, read_umask, settle_new_files, verified_change
+from code_commit.verify.content import (
+    check_content,
+    content_as_sent,
+    find_damage,
+    lost_characters,
+    read_umask,
+    settle_new_files,
+    verified_change,
+)
 from code_commit.verify.edits import STALE_PART, UNSEEN_PART, Span, VisibleLines, find_shown, lines_in_ranges
+from code_commit.verify.formats import Surroundings, find_formats
 from code_commit.verify.ignored import IgnoreFiles, ignored_paths
+from code_commit.verify.markdown import without_fences
 from code_commit.verify.omission import ChangedFile, find_omissions
 
 __all__ = ["Rules", "capture_rules", "ignored_paths", "verify_changes"]
@@ -149,7 +160,8 @@ def verify_changes(
     _check_git(findings, originals, gone, project, rules)
     _check_secrets(findings, originals, project, rules, shown_files)
     stale = list(_check_seen(findings, originals, shown_files, strict=rules.settings.strict)) if shown_files else []
-    verified = _check_content(findings, originals, rules, shown_files or VisibleFiles())
+    surroundings = Surroundings(lambda path: (project.root / path).is_file() or path in originals, rules.query)
+    verified = _check_content(findings, originals, rules, shown_files or VisibleFiles(), surroundings)
     findings.reasons.reject(rules.redactor.redact_quotations)
     try:
         verified = settle_new_files(verified, project)
@@ -258,19 +270,20 @@ def _is_named(path: str, allow: Sequence[str]) -> bool:
 
 
 def _check_content(
-    findings: _Findings, originals: Originals, rules: Rules, shown_files: VisibleFiles
+    findings: _Findings, originals: Originals, rules: Rules, shown_files: VisibleFiles, surroundings: Surroundings
 ) -> list[VerifiedChange]:
     """Return the changes that pass. A file that the prompt showed as removed need not be removed again."""
     verified, taken = list[VerifiedChange](), dict[str, tuple[RequestedChange, FileChange]]()
     shown_lines = functools.cache(lambda: {line.rstrip(_BLANKS).lstrip(_BOM) for line in shown_files.text.split("\n")})
     umask = read_umask()
-    for change in findings.open:
-        if isinstance(change, EditBlock) and rules.settings.answer_format == "files":
-            findings.add(change.path, "whole-file", _WHOLE_FILE)
+    for asked in findings.open:
+        if isinstance(asked, EditBlock) and rules.settings.answer_format == "files":
+            findings.add(asked.path, "whole-file", _WHOLE_FILE)
             continue
-        original = originals[change.path]
-        if isinstance(change, FileRemoval) and original is None and change.path in shown_files.removed:
+        original = originals[asked.path]
+        if isinstance(asked, FileRemoval) and original is None and asked.path in shown_files.removed:
             continue
+        change = _check_format(findings, asked, original, surroundings)
         visible = VisibleLines(findings.shown_lines.get(change.path), shown_lines)
         checked = check_content(change, original, rules.redactor, visible)
         if isinstance(checked, list):
@@ -321,10 +334,30 @@ def _check_omissions(
         findings.suspect(place.path, "omission", fact, advice, line)
 
 
+def _check_format(
+    findings: _Findings, asked: RequestedChange, original: OriginalFile | None, surroundings: Surroundings
+) -> RequestedChange:
+    """Return the change without Markdown's fences around its texts, and add what is suspected of it as text."""
+    try:
+        old = None if original is None else decode_text(original.content)
+    except ValueError:
+        return asked
+    change = without_fences(asked, old)
+    for found in (*find_formats(change, old, surroundings), find_damage(change, old)):
+        if found is not None and found.may_be_meant:
+            findings.suspect(change.path, found.rule, found.fact, found.advice, found.line)
+        elif found is not None:
+            findings.add(change.path, found.rule, f"{found.fact}: {found.advice}", found.line)
+    return change
+
+
 def _loss_warnings(asked: Iterable[RequestedChange], verified: Iterable[VerifiedChange]) -> Iterator[RunWarning]:
     """Yield a warning for each file that shrinks to under half, or more than half of which ranges replace."""
     edits = {change.path: change.edits for change in asked if isinstance(change, EditBlock)}
     for change in verified:
+        if change.original is None and (lost := lost_characters(change.content or b"")):
+            message = f"{shown(change.path)} holds U+FFFD, which stands for a lost character: {count(lost, 'time')}"
+            yield RunWarning("damaged", message, change.path)
         if change.original is None or change.content is None:
             continue
         path, old, new = shown(change.path), change.original.content, change.content

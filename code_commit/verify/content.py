@@ -1,9 +1,9 @@
 """Checks that no content of a file is lost. The rules:
 
-wrong-format  the content is a diff, numbered ... (see `formats`)
 not-text      the original, or the new content, is no UTF-8 text
 missing       a file is to be removed that is not there
 holds-key     the content holds an API key
+damaged       a character was lost: U+FFFD stands where the original has none
 """
 
 import os
@@ -20,6 +20,7 @@ from code_commit.changes import (
     OriginalFile,
     RequestedChange,
     VerifiedChange,
+    quoted,
 )
 from code_commit.files import decode_text
 from code_commit.paths.names import Fault
@@ -27,10 +28,10 @@ from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.runs.renames import find_renames
 from code_commit.verify.edits import ContentFault, VisibleLines, edit_text
-from code_commit.verify.formats import find_wrong_format, without_fence
+from code_commit.verify.formats import Suspicion
 from code_commit.verify.writing import whole_text, whole_text_as_sent
 
-_SHEBANG = b"#!"
+_SHEBANG, _LOST = b"#!", "\ufffd"
 
 
 def check_content(
@@ -44,16 +45,10 @@ def check_content(
         old = None if original is None else decode_text(original.content)
     except ValueError as error:
         return [ContentFault(change.line, "not-text", f"the file {error}, no response can hold it: leave it as it is")]
-    if isinstance(change, FileReplacement):
-        text, dropped = without_fence(change.path, change.content, old)
-        change = FileReplacement(change.path, text, change.line + dropped)
     content = change.content if isinstance(change, FileReplacement) else _edited(change, old, visible)
     if not isinstance(content, str):
         return content
-    fault = _text_fault(content, redactor)
-    if wrong_format := not fault and find_wrong_format(change.path, content, old):
-        fault = "wrong-format", wrong_format
-    if fault:
+    if fault := _text_fault(content, redactor):
         return [ContentFault(change.line, *fault)]
     return FileReplacement(change.path, content, change.line)
 
@@ -63,6 +58,28 @@ def _edited(block: EditBlock, old: str | None, visible: VisibleLines) -> str | l
         return [ContentFault(block.line, "missing", "is not there to be edited: correct the path, or send it whole")]
     content, faults = edit_text(old, block.edits, visible)
     return faults or content
+
+
+def find_damage(change: FileChange | EditBlock, old: str | None) -> Suspicion | None:
+    """Return the first U+FFFD that the answer puts into a file without one; the old text of a new file is None."""
+    if isinstance(change, FileRemoval) or old is None or _LOST in old:
+        return None
+    if isinstance(change, FileReplacement):
+        texts = [(change.line, change.content)]
+    else:
+        texts = [(edit.line, edit.replacement) for edit in change.edits]
+    for line, text in texts:
+        place = text.find(_LOST)
+        if place >= 0:
+            said = text[text.rfind("\n", 0, place) + 1 :].partition("\n")[0].strip()
+            at = line + 1 + text.count("\n", 0, place) if isinstance(change, FileReplacement) and line else line
+            fact = f"'{quoted(said)}' holds U+FFFD in place of a character, and the file has none"
+            return Suspicion(at, fact, "write the character that was meant", rule="damaged")
+    return None
+
+
+def lost_characters(content: bytes) -> int:
+    return content.count(_LOST.encode())
 
 
 def verified_change(

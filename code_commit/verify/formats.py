@@ -1,50 +1,103 @@
-"""Content in another format than the file's: rule `wrong-format`.
+"""Content in another format than the file's. Rule `wrong-format`.
 
-LLMs write diffs, SEARCH/REPLACE blocks, numbered lines, Markdown fences, or the codebase's line that names a file. Real
-files hold such things too. So a file is rejected only if its old content was not like that, and the new content is
-nothing else, or the old one with marks in it. A new file must have the name of a code file.
+LLMs write diffs, SEARCH/REPLACE blocks, numbered lines, Markdown fences, tags and labels. Real files hold such things
+too. So nothing is said where the old text was like that: a file is suspected if the answer makes it so, by signs and
+numbers before its own lines, or by marks that nothing of the file opens or closes. Our own labels are certain.
 """
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
-_CODE = re.compile(
-    r"\.(?:c|cc|cjs|cpp|cs|css|dart|exs?|go|h|hpp|hs|html|java|jsx?|json|kt|lua|mjs|php|pl|pyi?|rb|rs|scala|scss|sh|sql"
-    r"|svelte|swift|tf|toml|tsx?|vue|xml|zig)\Z",
-    re.IGNORECASE,
-)  # no yaml: a map of numbers looks like numbered lines
+from code_commit.changes import EditBlock, FileChange, FileReplacement, SuspicionRule, quoted
+from code_commit.codebase.text import read_header
+from code_commit.verify import markdown
 
-# neither code nor documents: these never begin with a Markdown fence
-_CONFIGURATION = r"(?i)(?:\.(?:ya?ml|ini|cfg|mk|cmake|gradle)|(?:\A|/)(?:makefile|dockerfile|cmakelists\.txt))\Z"
-
-# patches, and what a test of a merge tool may expect
-_DATA = r"(?i)\.(?:cocci|diff|dpatch|patch|rej)\Z|(?:\A|/)(?:tests?|specs?|testdata|fixtures)/"
+_PATCH = re.compile(r"(?i)\.(?:cocci|diff|dpatch|patch|rej)\Z")
+_OF_TESTS = re.compile(r"(?i)(?:\A|/)(?:tests?|specs?|testdata|fixtures?|snapshots?|goldens?)/")
+_TABLE = re.compile(r"(?i)\.(?:csv|dat|log|out|properties|psv|tab|tsv|ya?ml)\Z")  # lines begin with numbers and signs
 
 _DIFF = re.compile(
     r"\s*(?:diff --git |--- .+\n\+\+\+ |@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|@@(?: .*)?\n"
     r"|\*\*\* (?:Begin Patch|(?:Update|Add) File: ))"
 )
-_LABEL = re.compile(r"\s*(-{3,}|={3,}) (.+) \1\s*?$", re.MULTILINE)
-_NUMBERED = re.compile(r"\s*(\d{1,9})(?:: ?| ?\| ?|\t|\u2192)(.*)")
-_FENCED = r"(?s)\s*```+([^\n`]*)\n(.*)\n```+\s*"
-_LAST_FENCE = r"(?:\A|\n)```+\s*\Z"
-_INNER_FENCE = r"(?m)^```+ *(\S*)"
+_LABEL = re.compile(r"\s*={3,} (.+) ={3,}\s*?$", re.MULTILINE)
+_NUMBERED = re.compile(r"\s*[L\[(]?(\d{1,9})(?:[\])]?: ?|[.)\]] | ?[|\u2502] ?|\t|\u2192)(.*)")
+_NUMBER = re.compile(r"\s*(\d{1,9})(?:[^\w\s]? |\Z)(.*)")  # where the rest is the file's
 # groups: the opening and the middle marker; others close a block
 _MARKER = r"(?m)^(?:(<{5,9}(?: .*)?|-{5,9} SEARCH.*)|(={5,9})|>{5,9}(?: .*)?|\+{5,9} REPLACE.*)$\n?"
-_LONGEST_END = 100  # characters that may hold the last line
+_TAG, _TAGS = re.compile(r"</([\w:.-]+)>"), re.compile(r"(?:</[\w:.-]+>\s*)+")
+_OPENING_TAG = re.compile(r"\s*<([A-Za-z][\w:.-]*)(?:\s[^<>\n]*)?(?<!/)>[ \t\r]*\n")
+_TOKEN = re.compile(r"<[|\uff5c][^<>\n]{1,40}[|\uff5c]>|<(?:end_of_\w+|eo[st])>|\[/INST\]")
+_HTML = re.compile(
+    r"(?i)(?:html|head|body|main|header|footer|nav|aside|section|article|div|span|p|a|center|table|t(?:able|body|head|foot|r|d|h)"
+    r"|ul|ol|li|dl|form|fieldset|select|noscript|script|style|font|b|i|link|meta|base|br|hr|img|input|!doctype)"
+)  # a template may close what another one opened
+_HEREDOC = re.compile(r"<<-?[ \t]*[\"']?(\w+)[\"']?")
+_LAST_LINES, _LONGEST_END = 6, 2_000  # lines, characters that may hold them
+_MOST_LABELS = 100  # that are looked up
 _MOST_BLOCKS = 100  # that are looked for in the old content, each at the cost of its size
 _INSTEAD = "send the file's own lines alone, all of them"
+_IN_AN_EDIT = "send the file's own lines alone"
 
 
-class _File(NamedTuple):
-    """The contents to judge; `old` is None for a new file."""
+class Suspicion(NamedTuple):
+    """A finding about the text from a line of the response on, and the advice; not `may_be_meant` if it is certain."""
+
+    line: int
+    fact: str
+    advice: str
+    may_be_meant: bool = True
+    rule: SuspicionRule = "wrong-format"
+
+
+class Surroundings(NamedTuple):
+    """The facts beside the answer's text: whether the project has a path, and the task, "" if it is unknown."""
+
+    has: Callable[[str], bool]
+    query: str = ""
+
+
+class _Part(NamedTuple):
+    """A text to judge: all of a file, or the lines that an edit puts in place of `old`.
+
+    `old` is None for a new file, `file` the whole old text, `others` all that the answer puts into the file.
+    """
 
     path: str
     new: str
     old: str | None
-    is_code: bool
-    is_data: bool
+    line: int
+    file: str
+    others: Sequence[str]
+    is_edit: bool = False
+
+    @property
+    def first(self) -> int:
+        """The number of the first line of `old` in the file, from 1."""
+        return 1 + self.file.count("\n", 0, max(0, f"\n{self.file}".find(f"\n{self.old}")))
+
+    @property
+    def is_document(self) -> bool:
+        return markdown.is_document(self.path)
+
+    @property
+    def is_data(self) -> bool:
+        """Whether the file may be a diff or a conflict: a patch, or what a test of such a tool expects."""
+        is_of_tests = _OF_TESTS.search(self.path) is not None
+        return _PATCH.search(self.path) is not None or (is_of_tests and not markdown.is_known_code(self.path))
+
+    @property
+    def is_code(self) -> bool:
+        return is_code(self.path) and not self.is_data and not self.is_document
+
+
+class _Row(NamedTuple):
+    """A line with a number before it, and its text without the number."""
+
+    number: int
+    text: str
 
 
 class _Block(NamedTuple):
@@ -56,67 +109,114 @@ class _Block(NamedTuple):
 
 
 def is_code(path: str) -> bool:
-    return _CODE.search(path) is not None
+    """Tell whether nothing in a file's name says that it is prose, a table or a patch."""
+    return not any(kind.search(path) for kind in (markdown.DOCUMENT, _TABLE, _PATCH))
 
 
-def find_wrong_format(path: str, new: str, old: str | None) -> str | None:
-    """Return what the new content is instead of the file, None for a proper one; `old` is None for a new file."""
-    file = _File(path, new, old, is_code(path), not is_code(path) and re.search(_DATA, path) is not None)
-    return next((f"{message}, {_INSTEAD}" for is_it, message in _FORMATS if is_it(file)), None)
+def find_formats(change: FileChange | EditBlock, old: str | None, surroundings: Surroundings) -> Iterator[Suspicion]:
+    """Yield the first thing that makes the file, or the lines of an edit, another format; `old` is None if new."""
+    for part in _parts(change, old):
+        if label := _find_label(part, surroundings.has):
+            yield label
+        elif found := next((says for is_it, says in _FORMATS if is_it(part)), None) or _find_frame(part, surroundings):
+            fact, advice = found
+            yield Suspicion(part.line, fact, f"{advice}, {_IN_AN_EDIT if part.is_edit else _INSTEAD}")
 
 
-def without_fence(path: str, new: str, old: str | None) -> tuple[str, int]:
-    """Return code without the Markdown fence around all of it, and the number of lines before its first.
-
-    Content with a further fence inside, or whose old content began with a fence, is returned unchanged.
-    """
-    match = re.fullmatch(_FENCED, new) if new.lstrip().startswith("```") else None
-    is_sure = match and is_code(path) and not re.search(_INNER_FENCE, match[2])
-    if not match or not is_sure or (old or "").lstrip().startswith("```"):
-        return new, 0
-    return f"{match[2]}\n", new.count("\n", 0, match.start(2))
-
-
-def _names_file(file: _File) -> bool:
-    labels = [_LABEL.match(text) for text in (file.new, file.old or "")]
-    return [label is not None and label[2] == file.path for label in labels] == [True, False]
+def _parts(change: FileChange | EditBlock, old: str | None) -> Iterator[_Part]:
+    if isinstance(change, FileReplacement):
+        yield _Part(change.path, change.content, old, change.line, old or "", (change.content,))
+    elif isinstance(change, EditBlock) and old is not None:
+        others = [edit.replacement for edit in change.edits]
+        for edit in change.edits:
+            start, end = (old.find(edit.find), old.find(edit.last)) if edit.last else (0, -1)
+            there = old[start : end + len(edit.last)] if 0 <= start < end else edit.find
+            yield _Part(change.path, edit.replacement, there, edit.line, old, others, is_edit=True)
 
 
-def _is_fenced(file: _File) -> bool:
-    begins, began = (text.lstrip().startswith("```") for text in (file.new, file.old or ""))
-    if file.is_code:
-        ends, ended = (re.search(_LAST_FENCE, text[-_LONGEST_END:]) for text in (file.new, file.old or ""))
-        return (begins and not began) or (ends is not None and not ended)  # the other fence may be outside the block
-    match = re.fullmatch(_FENCED, file.new) if begins and not began else None
-    if match is None:
+def _find_label(part: _Part, has: Callable[[str], bool]) -> Suspicion | None:
+    """Return the line of a prompt that stands before a file; at either end of the text it is certain to be ours."""
+    ends = part.new.strip()
+    if "--- " not in ends:
+        return None
+    first, last = ends.partition("\n")[0], ends.rpartition("\n")[2]
+    for line in (first, last, *islice(_label_lines(ends), _MOST_LABELS)):
+        label = read_header(line)
+        is_there = label is not None and (label.path == part.path or has(label.path))
+        if (
+            label
+            and (is_there or label.is_marked)
+            and f"\n{line.rstrip()}\n" not in f"\n{part.file}\n".replace("\r\n", "\n")
+        ):
+            is_certain = line in (first, last) and is_there
+            fact = f"holds '{quoted(line.strip())}', a line of the prompt that names a file"
+            advice = f"leave it out, and what follows it if that is of another file, {_INSTEAD}"
+            return Suspicion(part.line, fact, advice, may_be_meant=not is_certain)
+    return None
+
+
+def _label_lines(text: str) -> Iterator[str]:
+    start = text.find("\n--- ")
+    while start >= 0:
+        end = text.find("\n", start + 1)
+        yield text[start + 1 : len(text) if end < 0 else end]
+        start = text.find("\n--- ", start + 1)
+
+
+def _names_file(part: _Part) -> bool:
+    labels = [_LABEL.match(text) for text in (part.new, part.old or "")]
+    return [label is not None and label[1] == part.path for label in labels] == [True, False]
+
+
+def _is_fenced(part: _Part) -> bool:
+    new, old = part.new, part.old or ""
+    begins = markdown.begins_with_fence(new) and not markdown.begins_with_fence(old)
+    ends = markdown.ends_with_fence(new) and not markdown.ends_with_fence(old)
+    if not begins and not ends:
         return False
-    inner = re.findall(_INNER_FENCE, match[2])
-    if inner and not inner[0]:  # the first fence is closed before the end
-        return False
-    if file.old is None and not file.is_data and re.search(_CONFIGURATION, file.path):
-        return True
-    if file.old is None:
-        return file.path.endswith(".md") and match[1].strip().lower() in ("markdown", "md")
-    return _resembles(match[2].split("\n"), file.old)
+    wrapped = markdown.unwrap(new) if begins else None
+    if part.is_document:
+        return wrapped is not None and not part.is_edit and _is_wrapped_document(part, wrapped)
+    count = markdown.count_fences(new)
+    if part.is_edit:
+        return wrapped is not None or (count - markdown.count_fences(old)) % 2 == 1
+    are_several = count > 2 and count % 2 == 0 and (wrapped is None or _is_closed_early(wrapped))
+    return not are_several or markdown.is_known_code(part.path)
 
 
-def _is_diff(file: _File) -> bool:
-    if file.is_data:
+def _is_closed_early(wrapped: markdown.Wrapped) -> bool:
+    mark, word = next(markdown.inner_fences(wrapped.text), ("", "-"))
+    return not word and mark.startswith(wrapped.mark)
+
+
+def _is_wrapped_document(part: _Part, wrapped: markdown.Wrapped) -> bool:
+    if _is_closed_early(wrapped):
         return False
-    if _DIFF.match(file.new):
-        is_for_file = file.is_code or f"+++ b/{file.path}\n" in file.new
-        return is_for_file if file.old is None else not _DIFF.match(file.old)
-    if not file.new.startswith(("+", "-")) and "\n+" not in file.new and "\n-" not in file.new:
+    if part.old is None:
+        is_prose = markdown.DOCUMENT.search(part.path) is not None and not part.is_data
+        name = part.path if "." in part.path.rpartition("/")[2] else "README.md"
+        return is_prose and wrapped.info != "" and markdown.fits(wrapped.info, name)
+    return _resembles(wrapped.text.split("\n"), part.old)
+
+
+def _is_diff(part: _Part) -> bool:
+    if _DIFF.match(part.new):
+        if part.is_data:
+            return False
+        is_for_file = part.is_code or f"+++ b/{part.path}\n" in part.new
+        return is_for_file if part.old is None else not _DIFF.match(part.old)
+    if not part.new.startswith(("+", "-")) and "\n+" not in part.new and "\n-" not in part.new:
         return False
-    lines, had = ((text or "").replace("\r\n", "\n").split("\n") for text in (file.new, file.old))
-    if file.is_code and _are_signed(lines) and not _are_signed(had):
-        return True
-    return file.old is not None and _marks_changes(filter(str.strip, lines), set(had))
+    lines, had = ((text or "").replace("\r\n", "\n").split("\n") for text in (part.new, part.old))
+    is_one = _are_signed(lines) and not _are_signed(had) and part.is_code
+    is_one = is_one or (part.old is not None and _marks_changes(filter(str.strip, lines), set(had)))
+    return is_one and not part.is_data
 
 
 def _are_signed(lines: Iterable[str]) -> bool:
+    """Tell whether each line begins with a sign or a blank, not with minus alone: that is a comment or an item."""
     firsts = [line[0] for line in lines if line.strip()]
-    return len(firsts) > 1 and set(firsts) <= set("+- ")
+    return len(firsts) > 1 and "+" in firsts and set(firsts) <= set("+- ")
 
 
 def _marks_changes(lines: Iterable[str], had: Collection[str]) -> bool:
@@ -129,14 +229,37 @@ def _marks_changes(lines: Iterable[str], had: Collection[str]) -> bool:
     return all(line[0] == "+" or (line[0] in " -" and line[1:] in had) for line in new)
 
 
-def _is_numbered(file: _File) -> bool:
-    if not _NUMBERED.match(file.new) or _NUMBERED.match(file.old or ""):
+def _is_numbered(part: _Part) -> bool:
+    old = part.old or ""
+    starts = [[pattern.match(text) is not None for pattern in (_NUMBERED, _NUMBER)] for text in (part.new, old)]
+    if not any(starts[0]) or any(starts[1]):
         return False
-    rows = [_NUMBERED.fullmatch(line) for line in file.new.split("\n") if line.strip()]
-    numbers = {int(row[1]) - number for number, row in enumerate(filter(None, rows))}
-    if None in rows or len(rows) == 1 or len(numbers) > 1:
-        return False
-    return file.is_code or (file.old is not None and _resembles([row[2] for row in rows if row], file.old))
+    rows = _numbered_rows(part.new, _NUMBERED) if starts[0][0] and part.is_code else []
+    if rows and all(row.number == number for number, row in enumerate(rows, rows[0].number)):
+        if part.is_edit:
+            is_run = len(rows) > 1 and rows[0].number == 1 and not part.new[:1].isspace()
+            return is_run or rows[0].number == part.first
+        is_likely = part.old is not None or markdown.is_known_code(part.path) or _look_like_code(rows)
+        return len(rows) > 1 and is_likely
+    rows = _numbered_rows(part.new, _NUMBERED if starts[0][0] else _NUMBER) if old else []
+    return len(rows) > 1 and _resembles([row.text for row in rows], old)
+
+
+def _numbered_rows(text: str, pattern: re.Pattern[str]) -> list[_Row]:
+    """Return the lines that are not blank, without the numbers before them; none where these do not ascend."""
+    rows, last = list[_Row](), -1
+    for line in text.split("\n"):
+        match = pattern.fullmatch(line)
+        if line.strip() and (match is None or int(match[1]) <= last):
+            return []
+        if match:
+            last = int(match[1])
+            rows.append(_Row(last, match[2]))
+    return rows
+
+
+def _look_like_code(rows: Iterable[_Row]) -> bool:
+    return any(not row.text.strip() or row.text.startswith(("  ", "\t")) for row in rows)
 
 
 def _resembles(lines: Sequence[str], old: str) -> bool:
@@ -145,15 +268,17 @@ def _resembles(lines: Sequence[str], old: str) -> bool:
     return 2 * sum(line in had for line in said) >= len(said) > 0
 
 
-def _has_markers(file: _File) -> bool:
+def _has_markers(part: _Part) -> bool:
     """Tell whether there are only blocks between markers, or one of them holds old lines in their old place."""
-    if file.is_data or "=====" not in file.new or re.search(r"^(?:<{5}|-{5,9} SEARCH)", file.old or "", re.MULTILINE):
+    if "=====" not in part.new or re.search(r"^(?:<{5}|-{5,9} SEARCH)", part.file, re.MULTILINE):
         return False
-    new, old = (f"\n{text or ''}".replace("\r\n", "\n") for text in (file.new, file.old))
+    new, old = (f"\n{text or ''}".replace("\r\n", "\n") for text in (part.new, part.old))
     blocks = list(_blocks(new))
+    if not blocks or part.is_data:
+        return False
     ends, starts = [0, *(block.end for block in blocks)], [*(block.start for block in blocks), len(new)]
-    if blocks and not any(new[end:start].strip() for end, start in zip(ends, starts, strict=True)):
-        return file.is_code or file.old is not None
+    if not any(new[end:start].strip() for end, start in zip(ends, starts, strict=True)):
+        return part.is_code or (part.old is not None and not part.is_edit)
     for block in blocks[:_MOST_BLOCKS]:
         before = new[max(0, new.rfind("\n", 0, block.start - 1)) : block.start]
         after = new[block.end : new.find("\n", block.end)]
@@ -175,10 +300,62 @@ def _blocks(text: str) -> Iterator[_Block]:
             opening = None
 
 
-_FORMATS: tuple[tuple[Callable[[_File], bool], str], ...] = (
-    (_names_file, "begins with a line that names the file: leave it out"),
-    (_is_fenced, "begins or ends with a Markdown code fence (```): leave the fence out"),
-    (_is_numbered, "has a number in front of each line: leave the numbers out"),
-    (_is_diff, "is a diff, not the file: leave the signs + - @@ out"),
-    (_has_markers, "holds SEARCH/REPLACE or conflict markers (<<<<<<< ======= >>>>>>>): leave them out"),
+_FORMATS: tuple[tuple[Callable[[_Part], bool], tuple[str, str]], ...] = (
+    (_names_file, ("begins with a line that names the file", "leave it out")),
+    (_is_fenced, ("begins or ends with a Markdown code fence (``` or ~~~)", "leave the fence out")),
+    (_is_numbered, ("has a number in front of each line", "leave the numbers out")),
+    (_is_diff, ("is a diff, not the file", "leave the signs + - @@ out")),
+    (_has_markers, ("holds SEARCH/REPLACE or conflict markers (<<<<<<< ======= >>>>>>>)", "leave them out")),
 )
+
+
+def _find_frame(part: _Part, surroundings: Surroundings) -> tuple[str, str] | None:
+    """Return what frames the text and is not of it: a tag, a token, a shell's command, the task; None for nothing."""
+    if part.is_data:
+        return None
+    if command := _find_heredoc(part):
+        return f"is the command '{quoted(command)}', not the file", "leave it out, and the word that ends it"
+    if tag := _find_tag(part):
+        return f"begins or ends with {tag}, and no other line of the file belongs to it", "leave it out"
+    task = next((line for line in surroundings.query.split("\n") if line.strip()), "")
+    label = re.search(rf"^\[[a-z. ]+\]\r?\n{re.escape(task)}", part.new, re.MULTILINE) if task in part.new else None
+    if task and label and label[0] not in part.file:
+        return "holds the task, below its label of the prompt", "leave both out"
+    return None
+
+
+def _find_heredoc(part: _Part) -> str | None:
+    """Return the first line if it lets a shell write all the others into the file."""
+    if "<<" not in part.new[:_LONGEST_END]:
+        return None
+    text = part.new.strip()
+    command, _, lines = text.partition("\n")
+    word = _HEREDOC.search(command)
+    names = re.findall(r"[^\s\"'<>=|&;]+", command)
+    is_for_file = any(path.removeprefix("./") in (part.path, part.path.rpartition("/")[2]) for path in names)
+    is_all = word and is_for_file and lines.rpartition("\n")[2].strip() == word[1]
+    return command if is_all and command not in part.file else None
+
+
+def _find_tag(part: _Part) -> str | None:
+    """Return a tag or a token at either end whose counterpart nowhere is."""
+    texts = (part.file, *part.others)
+    lines = part.new[-_LONGEST_END:].strip().split("\n")[-_LAST_LINES:]
+    for name in (name for line in map(str.strip, lines) if _TAGS.fullmatch(line) for name in _TAG.findall(line)):
+        if not _HTML.fullmatch(name) and not any(f"<{name}" in text for text in texts) and f"</{name}" not in part.file:
+            return f"</{name}>"
+    token = _TOKEN.search(lines[-1]) if "<" in lines[-1] or "[" in lines[-1] else None
+    if (
+        token
+        and lines[-1].rstrip().endswith(token[0])
+        and token[0] not in part.file
+        and part.new.count(token[0][:2]) == 1
+    ):
+        return quoted(token[0])
+    opening = _OPENING_TAG.match(part.new)
+    if opening is None or _HTML.fullmatch(opening[1]) or f"<{opening[1]}" in part.file:
+        return None
+    is_closed = any(f"</{opening[1]}" in text for text in texts)
+    is_around = is_closed and lines[-1].strip() == f"</{opening[1]}>" and not part.is_edit
+    is_foreign = is_around and part.old is not None and not part.old.lstrip().startswith("<")
+    return f"<{opening[1]}>" if not is_closed or is_foreign or part.path in opening[0] else None

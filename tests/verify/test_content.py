@@ -12,7 +12,15 @@ from command import git
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from code_commit.changes import FileRemoval, FileReplacement, Reasons, RejectedResponseError, VerifiedChanges
+from code_commit.changes import (
+    Edit,
+    EditBlock,
+    FileRemoval,
+    FileReplacement,
+    Reasons,
+    RejectedResponseError,
+    VerifiedChanges,
+)
 from code_commit.codebase.text import find_unseen
 from code_commit.exchange import VisibleFiles
 from code_commit.parse import read_response
@@ -140,7 +148,25 @@ def test_a_placeholder_is_told_with_its_own_line_of_the_response(project_folder)
     assert broken(project_folder, change) == [("a.rs", 12, "omission")]
 
 
-@pytest.mark.parametrize("content", ["```python\nx = 1\n```\n", "```\nx = 1\n```", "\n```c++\nx = 1\n```\n\n"])
+def test_a_lost_character_is_suspected_in_a_file_without_one_and_told_of_a_new_file(project_folder):
+    for name, text in {"a.txt": "caf\u00e9\nnoir\n", "b.txt": "\ufffd\nx\n"}.items():
+        (project_folder / name).write_text(text)
+    whole = FileReplacement("a.txt", "x\ncaf\ufffd\n", 5)
+    edit = EditBlock("a.txt", (Edit("noir\n", "blanc\n", 6), Edit("caf\u00e9\n", "caf\ufffd\n", 9)), 5)
+    assert broken(project_folder, whole) == [("a.txt", 7, "damaged")]
+    assert broken(project_folder, edit, answer_format="edits") == [("a.txt", 9, "damaged")]
+    for change in (FileReplacement("b.txt", "\ufffd\ufffd\n", 1), FileReplacement("n.py", "'\\ufffd'\n", 1)):
+        assert verify(project_folder, change).warnings == ()
+    (warning,) = verify(project_folder, FileReplacement("n.txt", "\ufffd\n", 1)).warnings
+    assert (warning.kind, warning.path) == ("damaged", "n.txt")
+    project, meant = find_project(project_folder), Reasons({("damaged", "a.txt")}.__contains__)
+    rules = capture_rules(project, Settings(), Redactor([KEY]))
+    verified = verify_changes([whole], project, rules, None, meant)
+    assert verified.changes[0].content == whole.content.encode()
+    assert [warning.kind for warning in verified.warnings] == ["damaged"]
+
+
+@pytest.mark.parametrize("content", ["```python\nx = 1\n```\n", "```\nx = 1\n```", "\n~~~python3\nx = 1\n~~~\n\n"])
 def test_a_markdown_fence_around_code_is_taken_off_but_where_it_belongs(project_folder, content):
     (change,) = verify(project_folder, FileReplacement("a.py", content, 3)).changes
     assert change.content == b"x = 1\n"
@@ -153,11 +179,12 @@ def test_a_markdown_fence_around_code_is_taken_off_but_where_it_belongs(project_
 
 
 def test_a_markdown_fence_stays_where_it_may_be_closed_earlier_or_is_no_codes(project_folder):
-    (project_folder / "notes").write_text("x\ny\n")
+    (project_folder / "notes.txt").write_text("x\ny\n")
     for path, content in {
         "a.py": "```\nx\n```\ny\n```\nz\n```\n",
         "b.py": "```diff\n--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-x\n+y\n```\n",
-        "notes": "```\nx\ny\n```\n",
+        "c.py": "```c++\nx = 1\n```\n",
+        "notes.txt": "```\nx\ny\n```\n",
     }.items():
         assert broken(project_folder, FileReplacement(path, content, 3)) in (
             [(path, 3, "wrong-format")],

@@ -243,7 +243,7 @@ ANSWERS = {
         [("src/a.rs", 6, "omission")],
     ),
     "a key": (edit_of("ok.txt", "not yet\n", "sk-0123456789abcdef\n"), {}, [("ok.txt", 1, "holds-key")]),
-    "a diff": (edit_of("src/a.rs", "fn a() {}\n", "-fn a() {}\n+fn c() {}\n"), {}, [("src/a.rs", 1, "wrong-format")]),
+    "a diff": (edit_of("src/a.rs", "fn a() {}\n", "-fn a() {}\n+fn c() {}\n"), {}, [("src/a.rs", 2, "wrong-format")]),
     "not as in the rollup": (
         edit_of("ok.txt", "not yet\n", "ok\n"),
         {"strict": True, "codebase": "--- ok.txt ---\nolder\n"},

@@ -4,7 +4,9 @@ import time
 
 import pytest
 
-from code_commit.verify.formats import find_wrong_format
+from code_commit.changes import Edit, EditBlock, FileReplacement
+from code_commit.verify.formats import Surroundings, find_formats
+from code_commit.verify.markdown import without_fences
 
 CODE = "import os\n\n\ndef f():\n    return 1\n\n\ndef g():\n    return 2\n"
 TEXT = "first line\nsecond line\nthird line\n"
@@ -14,6 +16,21 @@ HUNK = "@@ -1,2 +1,2 @@\n-first line\n+1st line\n second line\n"
 BOTH = "<<<<<<< HEAD\n    return 1\n=======\n    return 3\n>>>>>>> other\n"
 SEARCH = "<<<<<<< SEARCH\n    return 1\n=======\n    return 3\n>>>>>>> REPLACE\n"
 ANOTHER = "--- a/b.txt\n+++ b/b.txt\n" + HUNK
+
+
+NEIGHBOR = "lib/b.py"
+SURROUNDINGS = Surroundings({NEIGHBOR, "a.py"}.__contains__, "Let f return 3.\nAnd no more.\n")
+
+
+def found(path: str, new: str, old: str | None) -> str:
+    """Return all that is said about a file, with the fence that is certain to be none of its lines taken off."""
+    change = without_fences(FileReplacement(path, new, 1), old)
+    return " ".join(suspicion.fact for suspicion in find_formats(change, old, SURROUNDINGS))
+
+
+def found_in_edit(new: str, find: str = "    return 1\n", path: str = "a.py", old: str = CODE) -> str:
+    change = without_fences(EditBlock(path, (Edit(find, new, 3),), 1), old)
+    return " ".join(suspicion.fact for suspicion in find_formats(change, old, SURROUNDINGS))
 
 
 def numbered(text: str, form: str) -> str:
@@ -62,18 +79,47 @@ WRONG = {
     "some lines with numbers": ("a.py", "4: def f():\n5:     return 3\n", CODE, "number"),
     "numbers without blank lines": ("a.py", "1\timport os\n\n\n2\tdef f():\n3\t    return 1\n", CODE, "number"),
     "numbers in new code": ("n.py", "1: x = 1\n2: y = 2\n", None, "number"),
-    "line of the codebase": ("src/a.txt", "--- src/a.txt ---\n" + TEXT, TEXT, "names the file"),
+    "line of the codebase": ("src/a.txt", "--- src/a.txt ---\n" + TEXT, TEXT, "names a file"),
     "line of the codebase, new": ("n.py", "\n=== n.py ===\nx = 1\n", None, "names the file"),
-    "fence": ("a.py", f"```python\n{CODE}```\n", CODE, "fence"),
-    "fence around new code": ("n.py", "```\nx\n```", None, "fence"),
+    "fence of another language": ("a.py", f"```rust\n{CODE}```\n", CODE, "fence"),
+    "fence with another inside": ("n.py", "```\nx\n```\ny\n```\nz\n```\n", None, "fence"),
+    "fence in an unknown kind of file": ("n.zzz", "~~~\nx\n", None, "fence"),
+    "fence and words": ("n.zzz", "```\nx\n```\nThat is all.\n", None, "fence"),
+    "fence around what a test reads": ("fixtures/n.yml", "```yaml\na: 1\n```\n", None, "fence"),
     "fence around text": ("a.txt", f"\n```text\n{TEXT}```\n\n", TEXT, "fence"),
-    "fence without a suffix": ("Dockerfile", "```dockerfile\nFROM a\nRUN b\n```\n", "FROM a\nRUN c\n", "fence"),
     "fence around Markdown": ("README.md", f"```markdown\n{PAGE}```\n", PAGE, "fence"),
     "fence that is closed outside the block": ("n.css", "```css\na {}\n", None, "fence"),
     "fence that is opened outside the block": ("n.css", "a {}\n```\n\n", "a {}\nb {}\n", "fence"),
     "words after the fence": ("n.py", "```python\nx = 1\n```\nThat is all.\n", None, "fence"),
-    "fence around new YAML": ("n.yml", "```yaml\na: 1\n```\n", None, "fence"),
-    "fence around a new Makefile": ("lib/Makefile", "```make\nall:\n```\n", None, "fence"),
+    "numbers and L": ("n.zig", "L1: const a = 1;\nL2: const b = 2;\n", None, "number"),
+    "numbers in an unknown kind of code": ("n.zzz", "1: a {\n2:   b\n3: }\n", None, "number"),
+    "numbers with gaps": ("a.py", "1\tdef f():\n2\t    return 1\n7\tdef g():\n8\t    return 3\n", CODE, "number"),
+    "plus signs in an unknown kind of file": ("n.zzz", "+x\n+y\n", None, "diff"),
+    "diff in an unknown kind of file": ("n.zzz", "--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n", None, "diff"),
+    "search and replace in an unknown kind of file": (
+        "n.zzz",
+        "<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE\n",
+        None,
+        "markers",
+    ),
+    "label below": ("n.py", f"x = 1\n\n--- {NEIGHBOR} ---\n\n", None, "names a file"),
+    "label in between": ("n.py", f"x = 1\n--- {NEIGHBOR} ---\ny = 1\n", None, "names a file"),
+    "label of an outline": ("a.py", f"--- a.py (outline, 1,234 bytes) ---\n{CODE}", CODE, "names a file"),
+    "label of lines": ("a.py", f"{CODE}--- a.py (lines 1-2, 5-9 of 99) ---\n", CODE, "names a file"),
+    "label of a change": ("a.py", f"--- FILE REPLACEMENT a.py ---\n{CODE}", CODE, "names a file"),
+    "label of a diff": ("a.py", f"--- FILE REPLACEMENT a.py (diff) ---\n{CODE}", CODE, "names a file"),
+    "label of a removal": ("a.py", f"{CODE}--- FILE REMOVED gone.py ---\n", CODE, "names a file"),
+    "label of notes": ("a.py", f"{CODE}--- NOTES ON THE FILES ABOVE ---\n", CODE, "names a file"),
+    "label in a fence": ("a.py", f"```python\n--- a.py ---\n{CODE}```\n", CODE, "names a file"),
+    "task": ("a.py", f"{CODE}\n[query]\nLet f return 3.\n", CODE, "task"),
+    "closing tag": ("a.py", f"{CODE}</content>\n", CODE, "</content>"),
+    "call of a tool": ("n.md", '# T\n</content>\n<parameter name="i">New</parameter>\n</invoke>\n', None, "</content>"),
+    "opening tag": ("n.py", "<content>\nx = 1\n", None, "<content>"),
+    "tags around code": ("a.py", f"<file>\n{CODE}</file>\n", CODE, "<file>"),
+    "tag with the path": ("n.py", '<file path="n.py">\nx = 1\n</file>\n', None, "<file>"),
+    "token": ("a.py", f"{CODE}<|im_end|>\n", CODE, "<|im_end|>"),
+    "token behind the last line": ("n.py", "x = 1<\uff5cend\u2581of\u2581sentence\uff5c>\n", None, "belongs to it"),
+    "heredoc": ("src/n.sh", "cat > src/n.sh <<'EOF'\necho\nEOF\n", None, "command"),
     "fence around new Markdown": ("new.md", f"````md\n{PAGE}````\n", None, "fence"),
 }
 
@@ -111,7 +157,20 @@ RIGHT = {
     "headings": ("a.rst", "<<<<<<<\n=======\n>>>>>>>\n", "<<<<<<<\n=======\n"),
     "fences at both ends": ("README.md", f"```sh\nmake\n```\n\n{PAGE}", PAGE),
     "example alone": ("example.md", "```python\nx = 1\n```\n", None),
-    "fenced data of a test": ("fixtures/n.yml", "```yaml\na: 1\n```\n", None),
+    "examples without words": ("n.rules", "```sh\na\n```\n\n```sh\nb\n```\n", None),
+    "fence in a template": ("prompt.j2", "```json\n{{ x }}\n```\n", None),
+    "fence that Typst has": ("a.typ", "```rust\nx\n```\n", None),
+    "comments of SQL": ("n.sql", "-- nothing\n-- to do\n", None),
+    "signs in a table": ("n.csv", "-1,+2\n+3,-4\n", None),
+    "numbers in a table": ("n.dat", "1\t  a\n2\t  b\n", None),
+    "label of a chapter": ("n.txt", "--- one ---\nx\n", None),
+    "label that was there": ("a.py", f"--- {NEIGHBOR} ---\nx\n", f"--- {NEIGHBOR} ---\n"),
+    "end of a page": ("footer.php", "<p>x</p>\n</div>\n</body>\n</html>\n", None),
+    "component": ("A.vue", "<template>\n  <B />\n</template>\n<script setup>\n</script>\n", None),
+    "template of a chat": ("chat.jinja", "<|im_start|>user\n{{ x }}<|im_end|>\n", None),
+    "tag in a patch": ("n.patch", " <a>\n-</b>\n+</c>\n </d>\n", None),
+    "heredoc among others": ("n.sh", "cat > n.txt <<EOF\nx\nEOF\n", None),
+    "section called query": ("n.ini", "[query]\nlimit = 5\n", None),
     "fence in a string": ("a.py", 'X = """\n```\nx\n```\n"""\n', CODE),
     "another example": ("example.txt", "```\nb\n```\n", "```\na\n```\n"),
     "label of another file": ("a.txt", "--- b.txt ---\nx\n", None),
@@ -121,20 +180,54 @@ RIGHT = {
 
 @pytest.mark.parametrize(("path", "new", "old", "words"), WRONG.values(), ids=WRONG)
 def test_content_in_another_format_is_found(path, new, old, words):
-    message = find_wrong_format(path, new, old)
-    assert message is not None
-    assert words in message
+    assert words in found(path, new, old)
 
 
 @pytest.mark.parametrize(("path", "new", "old"), RIGHT.values(), ids=RIGHT)
 def test_what_real_files_hold_passes(path, new, old):
-    assert find_wrong_format(path, new, old) is None
+    assert found(path, new, old) == ""
 
 
 @pytest.mark.parametrize("case", WRONG.values(), ids=WRONG)
 def test_a_file_that_was_like_that_may_stay_so(case):
     path, new, _, _ = case
-    assert find_wrong_format(path, new, new) is None
+    assert found(path, new, new) == ""
+
+
+def test_an_own_label_at_an_end_is_certain_where_its_file_is_there():
+    for new, is_certain in {
+        f"--- {NEIGHBOR} ---\nx\n": True,
+        f"x\n--- {NEIGHBOR} ---\ny\n": False,
+        "x\n--- FILE REMOVED gone.py ---\n": False,
+    }.items():
+        (label,) = find_formats(FileReplacement("n.py", new, 1), None, SURROUNDINGS)
+        assert label.may_be_meant != is_certain
+
+
+@pytest.mark.parametrize(
+    ("new", "words"),
+    [
+        ("```python\n    return 3\n", "fence"),
+        ("```rust\n    return 3\n```\n", "fence"),
+        ("-    return 1\n+    return 3\n", "diff"),
+        (SEARCH, "markers"),
+        ("5:     return 3\n", "number"),
+        ("5:     return 3\n6:     # so\n", "number"),
+        ("1 | def f():\n2 |     return 3\n", "number"),
+        (f"    return 3\n--- {NEIGHBOR} ---\n", "names a file"),
+        ("    return 3\n</content>\n", "</content>"),
+    ],
+)
+def test_the_lines_of_an_edit_in_another_format_are_found(new, words):
+    assert words in found_in_edit(new)
+
+
+def test_what_the_edits_of_real_files_hold_passes():
+    for new in ("    1: 'a',\n    2: 'b',\n", "3: x\n", "    return 3\n```\nx\n```\n", "    return -1\n"):
+        assert found_in_edit(new) == ""
+    assert found_in_edit("```\n", "```\n", old='x = """\n```\ntext\n```\n"""\n') == ""
+    wrapped = EditBlock("a.jsx", (Edit("a\n", "<Box>\n", 3), Edit("c\n", "</Box>\n", 6)), 1)
+    assert list(find_formats(wrapped, "a\nb\nc\n", SURROUNDINGS)) == []
 
 
 @pytest.mark.parametrize(
@@ -145,7 +238,7 @@ def test_a_file_that_was_like_that_may_stay_so(case):
 def test_the_time_is_linear_in_the_size(line, whole):
     size = 2_000_000 if whole else 400_000
     start = time.process_time()
-    find_wrong_format("a.py", line * (size // len(line)) + "x", "old\n")
+    found("a.py", line * (size // len(line)) + "x", "old\n")
     assert time.process_time() - start < size / 400_000
 
 
@@ -153,5 +246,5 @@ def test_the_time_is_linear_in_the_size(line, whole):
 def test_many_blocks_between_markers_do_not_each_cost_the_old_file(old, whole):
     part = 1 if whole else 5
     start = time.process_time()
-    find_wrong_format("a.py", "x\n<<<<<<< a\n=\n=======\n====\n>>>>>>> b\n" * (50_000 // part), old[: len(old) // part])
+    found("a.py", "x\n<<<<<<< a\n=\n=======\n====\n>>>>>>> b\n" * (50_000 // part), old[: len(old) // part])
     assert time.process_time() - start < 5 / part

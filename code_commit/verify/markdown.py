@@ -1,0 +1,161 @@
+"""Markdown's code fences in an answer: whether one stands around all of a file's text, and whether it belongs there."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import NamedTuple
+
+from code_commit.changes import EditBlock, FileChange, FileRemoval, FileReplacement
+
+_FENCE_LINE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
+_FIRST_LINE = re.compile(r"\s*(`{3,}|~{3,})([^`\n]*)(?:\n|\Z)")
+_LAST_LINE = re.compile(r"(?:\A|\n)[ \t]*(`{3,}|~{3,})\s*\Z")
+_INNER = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*(\S*)", re.MULTILINE)
+_LONGEST_END = 200  # characters that may hold the last line
+
+# what may hold fences of its own; no .txt that a program reads
+DOCUMENT = re.compile(
+    r"(?i)\.(?:md|mdx|mdc|markdown|mdown|mkdn?|[rq]md|rst|rest|adoc|asciidoc|asc|org|textile|wiki|text|typ|gmi|feature|livemd)\Z"
+    r"|(?:\A|/)(?:readme|(?!requirements|constraints|robots|cmakelists)[^/]*\.txt)\Z"
+)
+_TEMPLATE = re.compile(r"(?i)\.(?:j2|jinja2?|njk|tmpl|tpl|hbs|mustache|liquid|erb|eex|ejs|prompt|template)\Z")
+_EXAMPLE = re.compile(r"(?i)\.(?:example|sample|dist)\Z")
+_SAMPLES = re.compile(r"(?i)(?:\A|/)(?:testdata|fixtures?|snapshots?|__snapshots__|goldens?)/")
+
+_ANY_TEXT = ("", "text", "txt", "plain", "plaintext", "code", "file")  # say nothing of a language
+_KINSHIPS = tuple(
+    map(
+        frozenset,
+        (
+            ("c", "h", "cc", "cpp", "cxx", "c++", "hh", "hpp", "objc", "objective-c", "m"),
+            ("js", "cjs", "mjs", "jsx", "javascript", "ts", "tsx", "typescript"),
+            ("sh", "bash", "zsh", "ksh", "shell"),
+            ("json", "jsonc", "json5", "ipynb"),
+            ("html", "htm", "vue", "svelte", "astro", "xml", "svg"),
+            ("css", "scss", "sass", "less"),
+            ("go", "golang", "mod", "work"),
+        ),
+    )
+)  # one is called by the name of the other
+
+
+class Wrapped(NamedTuple):
+    """A text between two fences, with the mark and the info string of the first; `before` counts the lines above."""
+
+    mark: str
+    info: str
+    text: str
+    before: int
+
+
+def is_document(path: str) -> bool:
+    """Tell whether a file is prose, which may hold Markdown's fences, or a template of something unknown."""
+    name = _TEMPLATE.sub("", path)
+    if name != path and "." not in name.rpartition("/")[2]:
+        return not _languages(name)
+    return DOCUMENT.search(name) is not None
+
+
+def is_sample(path: str) -> bool:
+    """Tell whether a file lies in a folder of what tests read: any text may be meant there."""
+    return _SAMPLES.search(path) is not None
+
+
+def fits(info: str, path: str) -> bool:
+    """Tell whether the info string of a fence names no language, or the file's."""
+    words = re.findall(r"[^\s{}:=\"',]+", info.lower())
+    word = words[0].removeprefix(".") if words else ""
+    name = _EXAMPLE.sub("", _TEMPLATE.sub("", path.rpartition("/")[2]))
+    suffix = name.rpartition(".")[2].lower()
+    if word in _ANY_TEXT or word in (suffix, name.lower()) or path.lower() in words:
+        return True
+    languages = _languages(name)
+    if any({word, suffix} <= kin for kin in _KINSHIPS) or any(word in aliases for aliases in languages):
+        return True
+    return not languages and "." not in name[1:]
+
+
+def is_any_text(info: str) -> bool:
+    """Tell whether the info string of a fence says nothing of a language."""
+    return info.strip().lower() in _ANY_TEXT
+
+
+def is_known_code(path: str) -> bool:
+    return not is_document(path) and _languages(path) != ()
+
+
+@cache
+def _languages(path: str) -> tuple[tuple[str, ...], ...]:
+    """Return the names of each language whose files are called like that."""
+    from pygments.lexers import get_all_lexers  # few answers need it, and it takes 40 ms
+
+    name = path.rpartition("/")[2]
+    names = {name, name.lower(), name.partition(".")[0] or name}
+    return tuple(
+        tuple(aliases)
+        for _, aliases, patterns, _ in get_all_lexers(plugins=False)
+        if "text" not in aliases and any(fnmatchcase(each, pattern) for pattern in patterns for each in names)
+    )
+
+
+def begins_with_fence(text: str) -> bool:
+    return _FIRST_LINE.match(text) is not None
+
+
+def ends_with_fence(text: str) -> bool:
+    return _LAST_LINE.search(text[-_LONGEST_END:]) is not None
+
+
+def count_fences(text: str) -> int:
+    return sum(1 for _ in _FENCE_LINE.finditer(text)) if "```" in text or "~~~" in text else 0
+
+
+def unwrap(text: str) -> Wrapped | None:
+    """Return what stands between a fence on the first line and one on the last, blank lines apart."""
+    first = _FIRST_LINE.match(text)
+    last = _LAST_LINE.search(text, max(first.end() - 1, len(text) - _LONGEST_END)) if first else None
+    if first is None or last is None or not last[1].startswith(first[1]) or last.start() < first.end():
+        return None
+    return Wrapped(
+        first[1], first[2].strip(), f"{text[first.end() : last.start()]}\n", text.count("\n", 0, first.end())
+    )
+
+
+def inner_fences(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each fence that may close another one or open its own: its mark, and the first word after it."""
+    return ((match[1], match[2]) for match in _INNER.finditer(text))
+
+
+def without_fences(change: FileChange | EditBlock, old: str | None) -> FileChange | EditBlock:
+    """Return the change without the fence around all of a file, or around a part of an edit, where it is no content.
+
+    It is content where the file may hold fences, where another one stands inside, where its info string names another
+    language, and where the old text (None: a new file) was like that.
+    """
+    if isinstance(change, FileRemoval):
+        return change
+    path = change.path
+    if isinstance(change, FileReplacement):
+        if old is not None and begins_with_fence(old):
+            return change
+        inside = _inside(path, change.content)
+        return change if inside is None else FileReplacement(path, inside.text, change.line + inside.before)
+    parts = [part for edit in change.edits for part in (edit.find, edit.last, edit.replacement)]
+    if old is None or not any(map(begins_with_fence, parts)) or count_fences(old):
+        return change
+    bare = [part if (inside := _inside(path, part)) is None else inside.text for part in parts]
+    edits = (
+        replace(edit, find=find, last=last, replacement=new)
+        for edit, find, last, new in zip(change.edits, bare[::3], bare[1::3], bare[2::3], strict=True)
+    )
+    return EditBlock(path, tuple(edits), change.line)
+
+
+def _inside(path: str, text: str) -> Wrapped | None:
+    """Return what a fence stands around for sure."""
+    inside = unwrap(text)
+    if inside is None or any(True for _ in inner_fences(inside.text)) or is_document(path) or is_sample(path):
+        return None
+    return inside if fits(inside.info, path) else None

@@ -1,0 +1,66 @@
+"""Markdown's fences that stand around a file, or around a part of an edit, and those that belong there."""
+
+import pytest
+
+from code_commit.changes import Edit, EditBlock, FileReplacement
+from code_commit.verify.markdown import without_fences
+
+
+@pytest.mark.parametrize(
+    ("path", "info"),
+    [
+        *[
+            ("a.proto", "proto"),
+            ("a.proto", "protobuf"),
+            ("a.bat", "bat"),
+            ("a.zzz", ""),
+            ("a.zzz", "zzz"),
+            ("a.h", "cpp"),
+        ],
+        *[("Jenkinsfile", "groovy"), ("lib/CMakeLists.txt", "cmake"), ("go.mod", "go"), (".env.example", "bash")],
+        *[
+            ("a.yaml.j2", "yaml"),
+            ("tests/test_a.py", "python"),
+            ("a.tsx", "typescript"),
+            ("a.py", "a.py"),
+            ("a.py", "text"),
+        ],
+        *[
+            ("a.py", "python:a.py"),
+            ("a.py", '{.python title="a.py"}'),
+            ("Dockerfile.dev", "dockerfile"),
+            ("a.nix", "Nix"),
+        ],
+    ],
+)
+def test_a_fence_that_fits_is_taken_off_a_file_and_off_an_edit(path, info):
+    for mark in ("```", "~~~~"):
+        whole = FileReplacement(path, f"\n{mark}{info}\n  x\n\n{mark}\n", 7)
+        bare = without_fences(whole, None)
+        assert (bare.content, bare.line) == ("  x\n\n", 9)
+        block = EditBlock(path, (Edit(f"{mark}{info}\n  a\n{mark}\n", f"{mark}\n  b\n{mark}\n", 8),), 7)
+        assert without_fences(block, "  a\n").edits == (Edit("  a\n", "  b\n"),)
+        assert without_fences(block, f"  a\n{mark}\n") == block
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("a.py", "```rust\nx\n```\n"),
+        ("a.py", "```\nx\n```\ny\n```\nz\n```\n"),
+        ("a.py", "````\nx\n```\n"),
+        ("a.py", "```\n```\n"),
+        ("a.md", "```md\nx\n```\n"),
+        ("README", "```\nx\n```\n"),
+        ("prompt.j2", "```\nx\n```\n"),
+        ("testdata/a.json", "```json\n{}\n```\n"),
+    ],
+)
+def test_a_fence_that_may_be_content_stays(path, content):
+    assert without_fences(FileReplacement(path, content, 1), None).content == content
+
+
+def test_a_fence_stays_in_a_file_that_began_with_one():
+    change = FileReplacement("a.zzz", "```\nx\n```\n", 1)
+    assert without_fences(change, "```\ny\n```\n") == change
+    assert without_fences(change, "y\n").content == "x\n"
