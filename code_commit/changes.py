@@ -17,7 +17,7 @@ _LONGEST_QUOTE = 500
 _MOST_NAMES = 8
 _OR_AGAIN = "; or send it again just so if it is meant"
 SuspicionRule = Literal[
-    "astray", "bare-end", "damaged", "delete-word", "line-ends", "omission", "thoughts", "wrong-format"
+    "astray", "bare-end", "damaged", "delete-word", "line-ends", "mixed-format", "omission", "thoughts", "wrong-format"
 ]
 """The rules of what may be meant: rejected once, it is accepted with a warning when it comes again."""
 _OfAnswer = Literal["shrunk", "case", "unseen", "overwritten", "cut-off", SuspicionRule]
@@ -66,6 +66,13 @@ class EditBlock:
 
 
 RequestedChange = FileChange | EditBlock
+
+
+class Note(NamedTuple):
+    """A text of a response outside its blocks, and the line of its start, from 1. A block stands between two notes."""
+
+    line: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

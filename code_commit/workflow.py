@@ -24,7 +24,7 @@ from code_commit.changes import (
 from code_commit.codebase.parts import read_requests
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError, NotSetUpError
 from code_commit.exchange import Complete, Prompt, Response, VisibleFiles
-from code_commit.parse import blocks_of, end_thoughts, notes_of, read_response
+from code_commit.parse import blocks_of, end_thoughts, notes_of, read_notes, read_response
 from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.prompts.layout import Task, most_attempts
 from code_commit.prompts.next import Answer, Conversation, next_prompt
@@ -37,6 +37,7 @@ from code_commit.settings import Settings
 from code_commit.start import Approve, Run
 from code_commit.terminal import shown
 from code_commit.verify import verify_changes
+from code_commit.verify.notes import suspect_notes
 
 
 def attempt_loop(run: Run) -> RunRecord:
@@ -101,6 +102,7 @@ def verify_response(run: Run, response: Response, shows: VisibleFiles | None, at
         changes = read_response(response.complete_text(), reasons, run.plan.project, is_short=is_short)
         attempt.record.edits = sum(isinstance(change, EditBlock) for change in changes)
         attempt.record.leniences = sorted(reasons.leniences)
+        suspect_notes(read_notes(response.text), changes, run.plan.project, run.rules, reasons)
         return verify_changes(changes, run.plan.project, run.rules, shows, reasons)
     except FilesAskedError as asked:
         run.log.add_warnings(reasons.warnings)

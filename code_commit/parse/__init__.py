@@ -49,6 +49,7 @@ from code_commit.changes import (
     FileRemoval,
     FileReplacement,
     FilesAskedError,
+    Note,
     Reasons,
     RequestedChange,
     quoted,
@@ -146,6 +147,16 @@ def read_response(
 def notes_of(text: str) -> str:
     """Return the text of a response outside its blocks, also of a rejected one: the LLM's own words."""
     return "".join(_pieces(text)[::2]).strip()
+
+
+def read_notes(text: str) -> list[Note]:
+    """Return the texts outside the blocks in order, each with the line where it begins."""
+    notes, line, counted_to = list[Note](), 1, 0
+    for start, end in list(pairwise(_read(text, Findings(text, Reasons())).cuts))[::2]:
+        line += text.count("\n", counted_to, start)
+        counted_to = start
+        notes.append(Note(line, text[start:end]))
+    return notes
 
 
 def blocks_of(text: str) -> str:
