@@ -159,9 +159,16 @@ def change_files(run: Run, response: Response, shows: VisibleFiles | None, attem
 
 
 def applied_paths(project: Project, attempt: Attempt, text: str) -> list[str]:
-    """Return the paths of an earlier attempt's applied answer, including files that it removed."""
+    """Return the paths of an earlier attempt's applied answer, including files that it removed.
+
+    Raises RejectedResponseError if the text has no block.
+    """
     tree = _TreeBefore(project, {path for change in attempt.changes for path in change.paths})
-    return [change.path for change in read_response(text, Reasons(), tree)]
+    reasons = Reasons()
+    changes = read_response(text, reasons, tree)
+    if not changes:  # another reason was none when the answer was applied
+        reasons.reject()
+    return [change.path for change in changes]
 
 
 class _TreeBefore(NamedTuple):
