@@ -10,6 +10,8 @@ from code_commit.trust import clean_import_path, own_command
 def command() -> None:
     """Run the command of this process and end it at once."""
     gc.set_threshold(50_000)  # modules keep what they create, and collecting it took a twentieth of `--help`
+    if sys.getfilesystemencoding() != "utf-8" and sys.executable:
+        _start_in_utf8_mode()
     clean_import_path()
     _change_folder(sys.argv)
     clean_import_path()
@@ -22,6 +24,23 @@ def command() -> None:
     from code_commit.cli import command
 
     command()
+
+
+def _start_in_utf8_mode() -> None:
+    """Start Python anew, so that names of files are UTF-8, as git's are, whatever the locale says.
+
+    A word in the locale's encoding that names no file, such as a task, becomes UTF-8.
+    """
+    words: list[str | bytes] = [sys.executable, "-X", "utf8"]
+    for word in sys.orig_argv[1:]:
+        content = os.fsencode(word)
+        if not os.path.lexists(word):
+            try:
+                content.decode("utf-8")
+            except UnicodeDecodeError:
+                content = word.encode("utf-8", "surrogateescape")
+        words.append(content)
+    os.execv(sys.executable, words)  # noqa: S606 - the same program
 
 
 def _change_folder(arguments: list[str]) -> None:

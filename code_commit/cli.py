@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from code_commit.commands import load_command, make_parser
 from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted, known_error
@@ -84,4 +84,17 @@ def _open_standard_streams() -> None:
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115 - the same
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115 - the same
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        stream.reconfigure(encoding=_terminal_encoding(stream), errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def _terminal_encoding(stream: TextIO) -> str | None:
+    """Return the locale's encoding for a terminal in Python's UTF-8 mode; None where the stream has the right one."""
+    if not (sys.flags.utf8_mode and stream.isatty()):
+        return None
+    import codecs
+    import locale  # hardly any terminal is not UTF-8
+
+    with suppress(LookupError):
+        name = codecs.lookup(locale.getencoding()).name
+        return None if name == "ascii" else name
+    return None

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -41,6 +42,10 @@ class Index(NamedTuple):
     files: frozenset[str] = frozenset()
     submodules: frozenset[str] = frozenset()
     hidden: frozenset[str] = frozenset()
+
+    def names(self) -> set[str]:
+        """Return the files and the folders that they are in."""
+        return folders_of(self.files) - {""} | self.files
 
 
 class Configuration(NamedTuple):
@@ -232,6 +237,13 @@ def _is_of_work_tree(path: Path, repository: Repository) -> bool:
     """Tell whether the path is below the top of the work tree, and not in git's own folders, protected anyway."""
     folders = (repository.git_dir, repository.common_dir)
     return repository.work_tree in path.parents and not any(path.is_relative_to(folder) for folder in folders)
+
+
+def require_utf8_names() -> None:
+    """Raise NotSetUpError where Python takes file names for another encoding: git's are UTF-8 in every locale."""
+    if (encoding := sys.getfilesystemencoding()) != "utf-8":
+        message = f"Python takes the names of files for {encoding} in this locale, and git's are UTF-8"
+        raise NotSetUpError(f"{message}: set PYTHONUTF8=1 before Python starts")
 
 
 def require_git(root: Path) -> str:

@@ -17,6 +17,7 @@ from code_commit.git import (
     find_repository,
     repository_options,
     require_git,
+    require_utf8_names,
 )
 from code_commit.terminal import shown
 
@@ -118,6 +119,7 @@ def find_project(directory: Path | None = None) -> Project:
         advice = "name the project's folder" if directory else "change to the project's folder"
         message = f"{where} cannot be used: {error.strerror}; {advice}"
         raise NotSetUpError(message) from error
+    require_utf8_names()
     require_git(root)
     project = Project(root, find_repository(root))
     if project.git and not project.agent_config.exists():

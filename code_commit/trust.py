@@ -73,10 +73,13 @@ def own_command(root: str | os.PathLike[str] = "") -> list[str]:
 
 
 def isolated(module: str, function: str, root: str | os.PathLike[str] = "") -> list[str]:
-    """Return the words that start Python for a function of ours, with the import path of this process alone."""
+    """Return the words that start Python for a function of ours, with the import path of this process alone.
+
+    File names are UTF-8 there, as git's are, whatever the locale says.
+    """
     paths = _import_path(os.fspath(root) or _current_folder())
     start = f"import sys; sys.path[:] = {list(dict.fromkeys([*paths, _HOME]))}"
-    return [sys.executable, "-I", "-c", f"{start}; from {module} import {function} as start; start()"]
+    return [sys.executable, "-X", "utf8", "-I", "-c", f"{start}; from {module} import {function} as start; start()"]
 
 
 def find_program(name: str, root: str | os.PathLike[str]) -> str | None:

@@ -2,15 +2,18 @@
 
 import ast
 import json
+import os
+import pty
 import re
 import shutil
 import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, recorded, tree
+from command import CODE_COMMIT, git, recorded, tree
 
 import code_commit
 
@@ -67,6 +70,77 @@ def test_odd_surroundings(before, after, code, said, project_folder: Path):
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert (project_folder / "ok.txt").read_text() == ("ok\n" if code == 0 else "not yet\n")
+
+
+@pytest.fixture(scope="session")
+def latin1(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Variables of a locale whose characters are not UTF-8, for a shell."""
+    folder = tmp_path_factory.mktemp("locales")
+    made = folder / "en_US.ISO-8859-1"
+    if shutil.which("localedef"):
+        subprocess.run(["localedef", "-i", "en_US", "-f", "ISO-8859-1", made], capture_output=True, check=False)
+    if not made.is_dir():
+        pytest.skip("localedef cannot make a locale")
+    return f"LOCPATH={folder} LC_ALL=en_US.ISO-8859-1 PYTHONUTF8=0"
+
+
+def in_locale(root: Path, variables: str, *words: str | bytes) -> subprocess.CompletedProcess[bytes]:
+    shell = ["sh", "-c", f'{variables} exec "$@"', "sh", *CODE_COMMIT, *words]
+    return subprocess.run(shell, cwd=root, capture_output=True, check=False, timeout=180)
+
+
+ASCII = "LC_ALL=POSIX PYTHONCOERCECLOCALE=0 PYTHONUTF8=0"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("locale", ["ascii", "latin1"])
+def test_names_are_utf_8_whatever_the_locale_says(locale, project_folder: Path, request: pytest.FixtureRequest):
+    variables = ASCII if locale == "ascii" else request.getfixturevalue("latin1")
+    (project_folder / "caf\u00e9.txt").write_text("one\n")
+    git(project_folder, "add", "-A")
+    before = tree(project_folder)
+    answer = f"{OK}^^^caf\u00e9.txt\ntwo\n^^^end\n^^^src/\u672c.txt\nnew\n^^^end\n"
+    recorded(project_folder, answer)
+    words = ("--model", "replay:agent-config/recorded", "-m", "Serve caf\u00e9".encode())
+    done = in_locale(project_folder, variables, *words)
+    assert done.returncode == 0, done.stderr
+    after = {name: file[1] for name, file in tree(project_folder).items() if file != before.get(name)}
+    assert after == {"ok.txt": b"ok\n", "caf\u00e9.txt": b"two\n", "src": b"", "src/\u672c.txt": b"new\n"}
+    (log,) = project_folder.glob("agent-config/logs/*")
+    assert "Serve caf\u00e9\n" in (log / "1-query.txt").read_text("utf-8")
+    assert in_locale(project_folder, variables, "undo").returncode == 0
+    assert tree(project_folder) == before
+
+
+@pytest.mark.slow
+def test_a_task_in_the_locales_characters_is_sent_as_it_is_read(latin1: str, project_folder: Path):
+    recorded(project_folder, OK)
+    words = ("--model", "replay:agent-config/recorded", "-m", "Serve caf\u00e9".encode("latin-1"))
+    assert in_locale(project_folder, latin1, *words).returncode == 0
+    (log,) = project_folder.glob("agent-config/logs/*")
+    assert "Serve caf\u00e9\n" in (log / "1-query.txt").read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_names_in_its_own_characters(latin1: str, project_folder: Path):
+    (project_folder / "answer").write_text("^^^caf\u00e9 \u672c.txt\nx\n^^^end\n", "utf-8")
+    words = ["sh", "-c", f'{latin1} exec "$@"', "sh", *CODE_COMMIT, "apply", "--dry-run", "answer"]
+    ours, theirs = pty.openpty()
+    done = subprocess.run(words, cwd=project_folder, stdout=theirs, stderr=subprocess.DEVNULL, check=False, timeout=180)
+    shown = os.read(ours, 1 << 16)
+    os.close(ours)
+    os.close(theirs)
+    assert (done.returncode, b"caf\xe9 \\u672c.txt" in shown) == (0, True), shown
+
+
+def test_without_utf_8_names_python_gets_an_error_that_says_what_to_set(project_folder: Path):
+    script = "import code_commit.api as api; api.find_project()"
+    variables = {"LC_ALL": "POSIX", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    words = [sys.executable, "-c", script]
+    done = subprocess.run(
+        words, cwd=project_folder, env=os.environ | variables, capture_output=True, text=True, check=False
+    )
+    assert "set PYTHONUTF8=1 before Python starts" in done.stderr
 
 
 def text_of(node: ast.AST) -> str:

@@ -31,7 +31,7 @@ from code_commit.fleet.processes import (
 from code_commit.fleet.results import Result, TaskOutcome, first_run, packed, unpack
 from code_commit.fleet.tasks import BUILD_ALONE, LIMITS, FleetTask
 from code_commit.fleet.unfinished import log_path
-from code_commit.git import Repository, UnansweredError
+from code_commit.git import Repository, UnansweredError, require_utf8_names
 from code_commit.llm.call import TOO_MANY_REQUESTS
 from code_commit.llm.ledger import ROUNDING
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT
@@ -65,6 +65,7 @@ def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
     with TemporaryDirectory(dir=place, prefix=TASK_PREFIX, ignore_cleanup_errors=True) as folder:
         run = _Run(task, Path(os.path.realpath(folder), "clone"), supervision)
         try:
+            require_utf8_names()
             with used_copy(copy_path(place, source.url)) as bare:
                 outcome = run.do(source, bare, max_cost, log)
         except NotSetUpError as error:
@@ -226,7 +227,7 @@ class _Run:
             if self._processes.is_unwanted:
                 return dict(_INTERRUPTED)
             why = str(error) or "timed out"
-        (log / "verify.txt").write_text(f"{why or 'passed'}\n")
+        (log / "verify.txt").write_text(f"{why or 'passed'}\n", encoding="utf-8")
         failed = {"status": "not_verified", "exit_code": EXIT_BUILD_FAILED, "message": f"{_UNVERIFIED}{why}"}
         return {"verified": not why, **(failed if why else {})}
 
