@@ -17,12 +17,24 @@ _LONGEST_QUOTE = 500
 _MOST_NAMES = 8
 _OR_AGAIN = "; or send it again just so if it is meant"
 SuspicionRule = Literal[
-    "astray", "bare-end", "damaged", "delete-word", "line-ends", "mixed-format", "omission", "thoughts", "wrong-format"
+    "astray",
+    "bare-end",
+    "copy",
+    "damaged",
+    "decorated",
+    "delete-word",
+    "gone",
+    "line-ends",
+    "mixed-format",
+    "omission",
+    "same-file",
+    "thoughts",
+    "wrong-format",
 ]
 """The rules of what may be meant: rejected once, it is accepted with a warning when it comes again."""
-_OfAnswer = Literal["shrunk", "case", "unseen", "overwritten", "cut-off", SuspicionRule]
+_OfAnswer = Literal["shrunk", "unseen", "overwritten", "cut-off", SuspicionRule]
 _OfRun = Literal["build", "review", "rollback", "log", "owner"]
-_OfOlderVersions = Literal["test", "runner", "ci", "other"]
+_OfOlderVersions = Literal["test", "runner", "ci", "other", "case"]
 WarningKind = Literal["setup", "codebase", "fallback", _OfAnswer, _OfRun, _OfOlderVersions]  # the subject of a warning
 
 

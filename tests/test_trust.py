@@ -36,7 +36,7 @@ def test_no_program_that_an_answer_wrote_is_run(place, project_folder: Path, ran
     (project_folder.parent / "to-bin").symlink_to("project/bin")
     folder = "bin/" if place else ""
     answer = "".join(f"^^^{folder}{name}\n{program(ran, name)}^^^end\n" for name in ("git", "true", "nsenter", "sh"))
-    options = recorded(project_folder, answer + FAILS, PASSES)
+    options = recorded(project_folder, answer + FAILS, answer + FAILS, PASSES)  # `sh` is taken for a language first
     path = f"{place.format(root=project_folder)}:{REAL_PATH}"
     for _ in range(2):
         done = run_code_commit(project_folder, *options, "--sandbox", "off", env={"PATH": path})
@@ -50,7 +50,7 @@ def test_no_program_that_a_build_wrote_is_run(mode, project_folder: Path, ran: P
     """It lies in the work tree, above the project, and is reached through a folder outside."""
     root = project_folder / "inner"
     (root / "agent-config").mkdir(parents=True)
-    for name in ("build.sh", ".gitignore", "agent-config/query.txt", "agent-config/codeRollup.txt"):
+    for name in ("build.sh", ".gitignore", "ok.txt", "agent-config/query.txt", "agent-config/codeRollup.txt"):
         (project_folder / name).rename(root / name)
     outside = project_folder.parent / "programs"
     outside.mkdir()
@@ -195,7 +195,7 @@ def test_a_build_cannot_put_a_repository_in_the_place_of_the_project_s(
     if is_below:
         root = project_folder / "inner"
         (root / "agent-config").mkdir(parents=True)
-        for name in ("build.sh", ".gitignore", "agent-config/query.txt", "agent-config/codeRollup.txt"):
+        for name in ("build.sh", ".gitignore", "ok.txt", "agent-config/query.txt", "agent-config/codeRollup.txt"):
             (project_folder / name).rename(root / name)
     else:
         shutil.rmtree(root / ".git")

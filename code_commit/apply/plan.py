@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from code_commit.apply.failures import ChangedUnderUsError, UnfitPathError
@@ -28,14 +29,15 @@ def require_fit(journals: Iterable[Journal], project: Project, *, what: str) -> 
 
 def require_fit_paths(paths: Iterable[str], project: Project, *, what: str) -> None:
     """Raise UnfitPathError where one of the paths, as a string, may not be in an answer; ApplyError without git."""
+    tracked = cache(lambda: project.index().names())
     try:
         limits, guarded = read_limits(project.root), guarded_folders(project)
+        for path in sorted(paths):
+            fault = find_path_fault(path, limits, tracked)
+            if why := fault[1] if fault else find_protected(path, guarded):
+                raise UnfitPathError(f"{what} is refused, nothing was changed: it names {quoted(path)}; {why}")
     except UnansweredError as error:
         raise ApplyError(f"{error}; nothing was changed") from error
-    for path in sorted(paths):
-        fault = find_path_fault(path, limits)
-        if why := fault[1] if fault else find_protected(path, guarded):
-            raise UnfitPathError(f"{what} is refused, nothing was changed: it names {quoted(path)}; {why}")
 
 
 def require_no_link(tree: Tree, paths: Iterable[str]) -> None:

@@ -4,19 +4,19 @@ Strings alone are looked at here, no file. The rules that a path can break:
 
     outside        it may leave the project: absolute, `..`, a drive, a URL, something a shell would expand
     unclear-path   it is not plain: backslashes, invisible characters, doubled slashes, blanks or dots at an end
-    wrong-format   it is decorated: quotes, brackets, `file:`, `###`, a colon at the end
     windows-name   Windows gives the name a meaning of its own: devices, 8.3 names
     too-long       the file system does not take names or paths of this length; or all paths are too much together
     protected      it is one of the critical files, would hide changes from the reviewer, or is code that git runs
     same-file      on some file system it is the same file as another path of the response
 
+They are rules for new names: what git tracks has its name, whatever stands here.
 Protected names are compared by `fold`, up to a colon, as a case-insensitive, normalising or Windows file system does.
 """
 
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +27,7 @@ from code_commit.paths.protected import PROTECTED, PROTECTED_ANYWHERE, repositor
 from code_commit.project import Project
 
 Fault = tuple[str, str]  # the name of the broken rule, and the advice
+Tracked = Callable[[], Collection[str]]
 
 _IGNORABLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
@@ -46,7 +47,7 @@ _DEVICE = r"(?:\A|/)(?i:con|prn|aux|nul|conin\$|conout\$|clock\$|(?:com|lpt)[0-9
 """Source: "Naming Files, Paths, and Namespaces" of Microsoft's Win32 documentation: with any extension too."""
 
 _SHORT_NAME = r"(?:\A|/)(?=[^./]{2,8}(?:[./]|\Z))[^./~]{0,6}~[0-9]{1,7}(?:\.[^./]{0,3})?(?:/|\Z)"
-_QUOTED = r"\A(['\"`]).*\1\Z|\A<.*>\Z|\A\[[^\[\]]*\]\Z|\A\*\*.+\*\*\Z"
+_NEVER_WRITTEN = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
 
 _FAULTS: tuple[tuple[str, str, str], ...] = (
     ("unclear-path", r"\A\Z", "the path is empty: name a file after the carets"),
@@ -59,12 +60,6 @@ _FAULTS: tuple[tuple[str, str, str], ...] = (
     ("unclear-path", r"//|(?:\A|/)\.(?:/|\Z)", f"is not canonical: {_CANONICAL}"),
     ("unclear-path", r"[. ](?:/|\Z)", "has a dot or blank at the end of a name, or a comment: leave it out"),
     ("unclear-path", r"\A[ :-]", "begins with a blank, '-' or ':': begin with a letter, a digit, '_' or '.'"),
-    ("wrong-format", _QUOTED, "stands in quotes or brackets: write the bare path after the carets"),
-    (
-        "wrong-format",
-        r"\A(?i:file|file ?name|path|file ?path) ?[:=]|\A(?:#{1,6}|\+{3}|\*) |:\Z|\.\w+:\d+(?:-\d+)?\Z",
-        "has something before or after the path ('file:', 'path=', '###', a colon): write the bare path alone",
-    ),
     ("windows-name", _DEVICE, "is the name of a device on Windows (con, nul, aux, com1 ...): choose another name"),
     (
         "windows-name",
@@ -107,8 +102,23 @@ def find_flood(paths: Iterable[str], limits: Limits) -> Fault | None:
     return "too-long", "the paths are too long and too deep, all together: send fewer files, in fewer folders"
 
 
-def find_path_fault(path: str, limits: Limits) -> Fault | None:
-    """Return the first rule that the path breaks, with the advice; None for a path that can be used."""
+def find_path_fault(path: str, limits: Limits, tracked: Tracked = frozenset) -> Fault | None:
+    """Return the first rule that the path breaks, with the advice; None for a path that can be used.
+
+    `tracked` returns the files that git tracks and their folders; a path in such a folder is new in its rest alone.
+    """
+    fault = _find_fault(path, limits)
+    if fault is None or fault[0] == "too-long" or _NEVER_WRITTEN.search(path):
+        return fault
+    there, known = path, tracked()
+    while there and there not in known:
+        there = there.rpartition("/")[0]
+    if there in ("", path):
+        return None if there else fault
+    return _find_fault(f"x{path[len(there) :]}", limits) or _length_fault(path, limits)
+
+
+def _find_fault(path: str, limits: Limits) -> Fault | None:
     if len(path) > limits.path:  # no further rule has to read a path of any length
         return _length_fault(path, limits)
     if re.search(_ANY_FAULT, path):

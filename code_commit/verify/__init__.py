@@ -35,7 +35,7 @@ from code_commit.redaction import Redactor
 from code_commit.runs.words import count
 from code_commit.settings import Settings
 from code_commit.terminal import shown
-from code_commit.verify import ignored, tree
+from code_commit.verify import ignored, new_paths, resemblance, tree
 from code_commit.verify.content import (
     check_content,
     content_as_sent,
@@ -50,6 +50,7 @@ from code_commit.verify.formats import Surroundings, find_formats
 from code_commit.verify.ignored import IgnoreFiles, ignored_paths
 from code_commit.verify.markdown import without_fences
 from code_commit.verify.omission import ChangedFile, find_omissions
+from code_commit.verify.resemblance import NewFiles
 
 __all__ = ["Rules", "capture_rules", "ignored_paths", "verify_changes"]
 Originals = dict[str, OriginalFile | None]  # the content at each path before the change, None for a new file
@@ -153,9 +154,9 @@ def verify_changes(
     the LLM saw. Raises RejectedResponseError with all violations, after `reasons`, and ApplyError.
     """
     findings = _Findings(list(dict.fromkeys(changes)), reasons or Reasons())
-    _check_paths(findings, project, rules.redactor)
+    _check_paths(findings, project, rules)
     originals = _check_tree(findings, project, rules)
-    _check_astray(findings, originals, project, rules)
+    _check_new_paths(findings, originals, project, rules, shown_files)
     gone = findings.removed.union(shown_files.removed if shown_files else ())
     _check_git(findings, originals, gone, project, rules)
     _check_secrets(findings, originals, project, rules, shown_files)
@@ -168,27 +169,25 @@ def verify_changes(
     except UnansweredError as error:
         raise ApplyError(f"{error}; nothing was changed") from error
     created = [change.path for change in verified if change.original is None]
-    other_cases = (
-        RunWarning("case", f"{shown(path)} {message}", path)
-        for path, message in tree.find_other_cases(created, findings.removed, project.root)
-    )
     losses = [*_loss_warnings(findings.changes, verified), *_unlisted_warnings(created, rules.index.files)]
-    warnings = (*losses, *other_cases, *findings.reasons.warnings, *stale)
+    warnings = (*losses, *findings.reasons.warnings, *stale)
     return VerifiedChanges(project.root, tuple(verified), warnings, ends_alone=tuple(findings.reasons.left))
 
 
-def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> None:
+def _check_paths(findings: _Findings, project: Project, rules: Rules) -> None:
+    redactor, tracked = rules.redactor, functools.cache(rules.index.names)
     limits, guarded = names.read_limits(project.root), names.guarded_folders(project)
     flood = names.find_flood((change.path for change in findings.changes), limits)
     if flood:
         findings.add("", *flood, line=0)
         findings.reasons.reject(redactor.redact_quotations)
     for change in findings.changes:
-        fault = names.find_path_fault(change.path, limits)
+        fault = names.find_path_fault(change.path, limits, tracked)
         if redactor.reveals_key(change.path):
             fault = "holds-key", "the path holds an API key: choose another name"
         if fault:
-            findings.close(change.path, *fault)
+            held = new_paths.find_held_path(change.path, project.root) if fault[0] == "unclear-path" else ""
+            findings.close(change.path, fault[0], f"{fault[1]}{f'; write {shown(held)}' if held else ''}")
             continue
         protected = names.find_protected(change.path, guarded)
         if protected:
@@ -209,22 +208,33 @@ def _check_tree(findings: _Findings, project: Project, rules: Rules) -> Original
         )
     except OSError as error:
         raise ApplyError(f"{project.root} cannot be looked at, nothing was changed: {error.strerror}") from error
-    for path in [path for path, original in originals.items() if original is None]:
-        fault = tree.find_invented_folder(path, project.root, findings.removed) or tree.find_second_path(
-            path, project.root
-        )
-        faults |= {path: fault} if fault else {}
     for path, fault in faults.items():
         findings.close(path, *fault)
     return originals
 
 
-def _check_astray(findings: _Findings, originals: Originals, project: Project, rules: Rules) -> None:
+def _check_new_paths(
+    findings: _Findings, originals: Originals, project: Project, rules: Rules, shows: VisibleFiles | None
+) -> None:
+    """Reject new paths that are likely meant to be others."""
+    removed = findings.removed
+    for path in [path for path in findings.open_paths if originals[path] is None]:
+        if fault := new_paths.find_invented_folder(path, project.root, removed):
+            findings.close(path, *fault)
+    new = [path for path in findings.open_paths if originals[path] is None]
+    doubts = [*new_paths.find_misspelled(new, removed, project.root)]
+    doubts += new_paths.find_decorated(set(new) - {doubt.path for doubt in doubts}, removed, project.root)
     files = {change.path: change.content for change in findings.open if isinstance(change, FileReplacement)}
-    new = {path: content for path, content in files.items() if originals[path] is None}
-    answered = {change.path for change in findings.changes}
-    for path, fact, advice in tree.find_astray(new, answered, rules.index.files, project, rules.query):
-        findings.suspect(path, "astray", fact, advice)
+    answered, tracked = {change.path for change in findings.changes}, rules.index.files
+    created = NewFiles({path: files[path] for path in new if path in files}, answered, tracked, rules.query)
+    doubts += [*resemblance.find_astray(created, project)]
+    doubts += [*resemblance.find_copies(created, project)]
+    doubts += resemblance.find_gone(new, shows, project, tracked) if shows else ()
+    for doubt in doubts:
+        if doubt.is_certain or doubt.path not in files:  # the literal reading of an edit or removal is no way
+            findings.close(doubt.path, doubt.rule, f"{doubt.fact}: {doubt.advice}")
+        else:
+            findings.suspect(doubt.path, doubt.rule, doubt.fact, doubt.advice)
 
 
 def _check_git(

@@ -9,19 +9,13 @@ Nothing that could block is opened. Each folder is checked by its inode, not by 
     same-file          an existing entry has the same name but for case or normalisation
     protected          a folder or file of the path is, by its inode, a protected one
     unreadable         the original, which undo needs, cannot be read
-    wrong-format       the path of a new file begins with a folder of diffs or examples that is not there; or it is
-                       two paths, or a path with a word or a comment beside it
-    astray             a new file is an existing one in a folder that is not there, or without one; or is called `PATH`
 """
 
 import errno
 import os
-import re
 import stat
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
-from itertools import accumulate, takewhile
 from pathlib import Path
 
 from code_commit.changes import OriginalFile
@@ -38,10 +32,6 @@ _KINDS = {stat.S_IFREG: "a file", stat.S_IFDIR: "a folder"}
 # git's setup.c, is_git_directory(): the entries that make a folder a repository
 _REPOSITORIES = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
 _REPOSITORY_MARKS = {fold(name): name for marks in _REPOSITORIES for name in marks}
-_COMMENTED = re.compile(r"(.*\.\w{1,10})[ \t]+(?:\(.*\)|(?:#|//|--|<|\u2014|\u2013).*)")
-_MOST_NEW = 200
-_SHORTEST_COMPARED = 10  # lines
-_LARGER = 8  # bytes for each character of a new file: no larger one has most lines in common with it
 
 
 class _Refusal(Exception):  # noqa: N818 - not an error: a path that cannot be written
@@ -198,99 +188,6 @@ def other_spelling(folder: int, name: str, status: os.stat_result) -> str | None
     if name in names:
         return None
     return next((other for other in names if _inode(folder, other) == inode), name)
-
-
-def find_invented_folder(path: str, root: Path, removed: Collection[str]) -> Fault | None:
-    """Return the violation of a new path below an `a/`, `b/` or `path/to/` that the project does not have."""
-    match = re.fullmatch(r"((path)/to|[ab])/(.+)", path)
-    if match is None or os.path.lexists(root / path.split("/", 1)[0]):
-        return None
-    name = match[3]
-    if not match[2] and (name in removed or not os.path.lexists(root / name)):
-        return None
-    return "wrong-format", f"begins with {match[1]}/, which the project does not have: write {shown(name)}"
-
-
-def find_astray(
-    new: Mapping[str, str], answered: Collection[str], tracked: Iterable[str], project: Project, query: str
-) -> Iterator[tuple[str, str, str]]:
-    """Yield each new path, of up to two hundred, that is an existing one under other folders, with fact and advice.
-
-    A folder is taken as intended if the query names it, or if most of its new files are unlike existing ones.
-    """
-    if len(new) > _MOST_NEW:
-        return
-    names = {path.rpartition("/")[2] for path in new if not project.has(path.split("/")[0])}
-    likely = [path for path in tracked if path.rpartition("/")[2] in names and path not in answered] if names else []
-    with Tree(project.root) as tree:
-        meant = {path: seen for path, text in new.items() if (seen := _find_meant(path, text, answered, likely, tree))}
-    for path in new:
-        if path.split("/")[0] == "PATH" and not project.has("PATH"):
-            yield path, "is called as the instructions' examples", "write the file's own path"
-        elif path in meant:
-            folder, existing = meant[path]
-            beside = [other in meant for other in new if other.startswith(f"{folder}/")]
-            if 2 * sum(beside) >= len(beside) and not re.search(rf"(?<![\w./-])(?:\./)?{re.escape(folder)}/", query):
-                fact = f"has most lines of {shown(existing)}, and there is no folder {shown(folder)}/"
-                yield path, fact, f"write {shown(existing)}"
-
-
-def _find_meant(
-    path: str, text: str, answered: Collection[str], likely: Iterable[str], tree: Tree
-) -> tuple[str, str] | None:
-    """Return a missing folder of the path, and the existing file under another folder that has most of its lines."""
-    given = _stripped(text)
-    lines = {*given}
-    folders = list(accumulate(path.split("/"), "{}/{}".format))[:-1]
-    others = [(folder, path[len(folder) + 1 :]) for folder in folders]
-    others += [(folders[0], other) for other in likely if folders and other.endswith(f"/{path}")]
-    for folder, other in others:
-        with suppress(OSError):
-            state = None if other in answered or tree.look(folder) else tree.look(other)
-            if state is None or state.st_size > _LARGER * len(text):
-                continue
-            old = tree.read(other)[0].decode("utf-8", "replace")
-            said = _stripped(old)
-            is_like = 2 * sum(line in lines for line in said) > len(said) and said != given
-            if is_like and old.count("\n") >= _SHORTEST_COMPARED:
-                return folder, other
-    return None
-
-
-def _stripped(text: str) -> list[str]:
-    return [line for line in map(str.strip, text.split("\n")) if line]
-
-
-def find_second_path(path: str, root: Path) -> Fault | None:
-    """Return the violation of a new path like `PATH a.c`, `a.c (new file)`, `create src/a.c` and `a.c -> b.c`."""
-    comment = _COMMENTED.fullmatch(path)
-    if comment and not Path(path).suffix[1:].isalnum():
-        return "wrong-format", f"has a comment after the path: write {shown(comment[1])} alone after the carets"
-    if path.startswith("PATH "):
-        return "wrong-format", f"begins with the word of the instructions: write {shown(path[5:])}"
-    for word in re.finditer(r"(?<= )\S+", path):
-        first, slash, _ = word[0].partition("/")
-        is_path = slash and os.path.lexists(root / first) and not os.path.lexists(root / (path[: word.start()] + first))
-        if is_path or re.fullmatch(r"[-=]>|\u2192|\^+|`.*", word[0]):
-            message = "write the bare path after the carets; to rename, delete the old path and create the new one"
-            return "wrong-format", f"is not a path alone: {message}"
-    return None
-
-
-def find_other_cases(paths: Iterable[str], removed: Collection[str], root: Path) -> Iterator[tuple[str, str]]:
-    """Yield each new path that equals one that stays but for case, wholly or at its beginning, and a message."""
-    spellings: dict[str, dict[str, str]] = {}  # by folder and by name without case, how the folder spells it
-    for path in paths:
-        *folders, _ = parts = path.split("/")
-        known = list(takewhile(lambda folder: os.path.lexists(root / folder), accumulate(folders, "{}/{}".format)))
-        folder = known[-1] if known else ""
-        if folder not in spellings:
-            spellings[folder] = {entry.name.casefold(): entry.name for entry in (root / folder).glob("*")}
-        spelling = spellings[folder].get(parts[len(known)].casefold())
-        if spelling is not None:
-            other = f"{folder}/{spelling}" if folder else spelling
-            if other not in removed:
-                yield path, f"differs from {shown(other)} in letter case alone: on macOS and Windows they are one"
 
 
 def find_bare_repositories(written: Iterable[str], root: Path) -> Iterator[tuple[str, str]]:

@@ -209,6 +209,36 @@ def test_undo_is_exact_and_can_be_undone(root: Path, run_code_commit: Run):
         assert f", an undo: the changes of {run} are {said}" in done.stderr
 
 
+ODD_NAMES = ("src/aux.c", "-x", ":x", "~", "%a%", "$lib/a.ts", "c:x", "x~1", "a\\b", "q.", "[python]")
+
+
+@pytest.mark.slow
+def test_files_that_git_tracks_are_changed_and_deleted_and_put_back_whatever_they_are_called(
+    root: Path, run_code_commit: Run
+):
+    for name in ODD_NAMES:
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("one\ntwo\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "odd names")
+    before = tree(root)
+    answers = {
+        "deleted": ("^^^{}\n^^^delete\n", None),
+        "edited": ("^^^{}\n^^^find\ntwo\n^^^replace\n2\n^^^end\n", "one\n2\n"),
+        "sent whole": ("^^^{}\nthree\n^^^end\n", "three\n"),
+    }
+    for block, after in answers.values():
+        done = run_code_commit(
+            root, "apply", "--answer-format", "auto", "-", stdin="".join(map(block.format, ODD_NAMES))
+        )
+        assert done.returncode == 0, done.stderr
+        assert [(root / name).read_text() if (root / name).exists() else None for name in ODD_NAMES] == [after] * len(
+            ODD_NAMES
+        )
+        done = run_code_commit(root, "undo")
+        assert (done.returncode, tree(root)) == (0, before), done.stderr
+
+
 @pytest.mark.slow
 def test_undo_without_a_name_goes_back_run_by_run(root: Path, run_code_commit: Run):
     runs = [apply(root, run_code_commit, name) for name in ("a.txt", "b.txt", "c.txt")]

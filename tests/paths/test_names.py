@@ -43,6 +43,40 @@ def test_of_a_path_of_any_length_nothing_but_the_length_is_looked_at(piece):
     assert len(message) < 200
 
 
+TRACKED = frozenset(
+    {"src", "src/aux.c", "-x", "~", "$lib", "$lib/a.ts", "aux", "aux/a.c", "a\\b", "c:x", "x~1", "a\tb", "\ud800", "q."}
+)
+OF_TRACKED = {
+    "src/aux.c": None,
+    "-x": None,
+    "~": None,
+    "$lib/a.ts": None,
+    "$lib/b.ts": None,
+    "aux/-b": None,
+    "aux/sub/c": None,
+    "a\\b": None,
+    "c:x": None,
+    "x~1": None,
+    "q.": None,
+    "src/nul.c": "windows-name",
+    "aux/nul": "windows-name",
+    "$lib/../x": "outside",
+    "$lib//x": "unclear-path",
+    "/aux/a.c": "outside",
+    "../aux/a.c": "outside",
+    "a\tb": "unclear-path",
+    "\ud800": "unclear-path",
+    "aux/" + "n" * 256: "too-long",
+    "-y": "unclear-path",
+}
+
+
+@pytest.mark.parametrize(("path", "rule"), OF_TRACKED.items())
+def test_rules_for_new_names_do_not_hold_for_what_git_tracks(path, rule):
+    fault = find_path_fault(path, LIMITS, lambda: TRACKED)
+    assert (fault and fault[0]) == rule
+
+
 FLOODS = {
     # one path with a number in it, how many paths may be like that, how many may not
     "deep below one folder": ("a/" * 600 + "{}", 20, 40),

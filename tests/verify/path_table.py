@@ -152,13 +152,6 @@ UNCLEAR = (
     ),
 )
 
-DECORATED = (
-    *('"src/a.rs"', "'src/a.rs'", "`src/a.rs`", "<src/a.rs>", "[src/a.rs]", "[file]", "**src/a.rs**"),
-    *("file: src/a.rs", "File:src/a.rs", "Filename: a.rs", "path : a.rs", "file path: a.rs", "path=src/a.rs"),
-    *("# a.rs", "### src/a.rs", "### `src/a.rs`", "* a.rs", "+++ b/a.rs", "src/a.rs:", "LICENSE:", "src/a.rs:12"),
-    *("a.py:3-10",),
-)
-
 WINDOWS = (
     *(
         "con",
@@ -273,7 +266,6 @@ REJECTED: tuple[tuple[str, str], ...] = tuple(
     for rule, paths in (
         ("outside", OUTSIDE),
         ("unclear-path", UNCLEAR),
-        ("wrong-format", DECORATED),
         ("windows-name", WINDOWS),
         ("protected", PROTECTED),
         ("too-long", TOO_LONG),

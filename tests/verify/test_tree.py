@@ -20,7 +20,6 @@ from code_commit.changes import (
     FileChange,
     FileRemoval,
     FileReplacement,
-    Reasons,
     RejectedResponseError,
     VerifiedChanges,
 )
@@ -60,76 +59,6 @@ def rules_broken(root: Path, *changes: FileChange | str, **settings) -> set[tupl
     except RejectedResponseError as error:
         return {(violation.path, violation.rule) for violation in error.violations}
     return set()
-
-
-SLUG = "".join(f"line {number}\n" for number in range(12))
-CHANGED = SLUG.replace("line 3", "another line")
-OTHER = "".join(f"something else {number}\n" for number in range(12))
-
-ASTRAY = {
-    # the new files with their content, the query, those of them that are astray
-    "a folder before": ({"src/slug/core.py": CHANGED}, "", ["src/slug/core.py"]),
-    "the project's own name before": ({"myproject/setup.py": CHANGED}, "", ["myproject/setup.py"]),
-    "two folders before": ({"new/src/slug/core.py": CHANGED}, "", ["new/src/slug/core.py"]),
-    "a folder in one that is there": ({"slug/new/setup.py": CHANGED}, "", ["slug/new/setup.py"]),
-    "a folder less": ({"app/main.py": CHANGED}, "Change packages/app/main.py.", ["app/main.py"]),
-    "beside a new file": ({"src/slug/core.py": CHANGED, "src/slug/new.py": OTHER}, "", ["src/slug/core.py"]),
-    "beside one of another folder": ({"src/slug/core.py": CHANGED, "tests/a.py": OTHER, "b.py": OTHER}, "", ["src/slug/core.py"]),
-    "called PATH": ({"PATH": "x\n", "PATHS": "x\n"}, "", ["PATH"]),
-    "named by the query": ({"src/slug/core.py": CHANGED}, "Copy it to src/slug/core.py.", []),
-    "named by the query with a dot": ({"src/slug/core.py": CHANGED}, "Copy it to ./src/slug/core.py.", []),
-    "its folder named by the query": ({"src/slug/core.py": CHANGED}, "Begin a layout in `src/`.", []),
-    "a copy": ({"src/slug/core.py": SLUG}, "", []),
-    "a copy with other line ends": ({"src/dos.py": SLUG}, "", []),
-    "mostly new files": ({"src/setup.py": CHANGED, "src/a.py": OTHER, "src/b/c.py": OTHER}, "", []),
-    "a folder that is there": ({"docs/setup.py": CHANGED}, "", []),
-    "a file in the root": ({"main.py": CHANGED}, "", []),
-    "other content": ({"src/slug/core.py": OTHER}, "", []),
-    "a short one": ({"src/short.py": "a\nb\nc\nd\n"}, "", []),
-    "the old one changes too": ({"src/slug/core.py": CHANGED, "slug/core.py": "from src.slug.core import *\n"}, "", []),
-}  # fmt: skip
-
-
-@pytest.fixture
-def slug(root: Path) -> Path:
-    for path in ("slug/core.py", "setup.py", "packages/app/main.py"):
-        write(root / path, SLUG)
-    write(root / "short.py", "a\nb\nc\n")
-    write(root / "dos.py", SLUG.replace("\n", "\r\n"))
-    write(root / "docs/index.md")
-    git(root, "add", "-A")
-    git(root, "commit", "-qm", "start")
-    return root
-
-
-def find_astray(root: Path, files: dict[str, str], query: str, *again: str) -> tuple[list[str], list[str]]:
-    """Return the paths that are rejected, and those that are warned about."""
-    project, changes = find_project(root), [FileReplacement(path, content) for path, content in files.items()]
-    rules = capture_rules(project, Settings(), Redactor([]), query)
-    reasons = Reasons({("astray", path) for path in again}.__contains__)
-    try:
-        verified = verify_changes(changes, project, rules, None, reasons)
-    except RejectedResponseError as error:
-        return [violation.path for violation in error.violations if violation.rule == "astray"], []
-    return [], [warning.path for warning in verified.warnings if warning.kind == "astray"]
-
-
-@pytest.mark.parametrize(("files", "query", "astray"), ASTRAY.values(), ids=ASTRAY)
-def test_a_file_under_a_path_that_is_not_meant_is_rejected_and_sent_again_warned_about(files, query, astray, slug):
-    assert find_astray(slug, files, query) == (astray, [])
-    assert find_astray(slug, files, query, *astray) == ([], astray)
-
-
-def test_a_moved_file_is_not_astray_and_the_reason_names_the_one_that_is_there(slug):
-    moved, removed = FileReplacement("src/slug/core.py", CHANGED, 1), FileRemoval("slug/core.py", 5)
-    project = find_project(slug)
-    rules = capture_rules(project, Settings(), Redactor([]), "")
-    assert len(verify_changes([moved, removed], project, rules, None).changes) == 2
-    with pytest.raises(
-        RejectedResponseError, match=r"has most lines of slug/core\.py, and there is no folder src/: write slug"
-    ) as rejected:
-        verify_changes([moved], project, rules, None)
-    assert rejected.value.may_be_meant
 
 
 def tree_hash(root: Path) -> str:
