@@ -46,10 +46,10 @@ def test_a_real_project_is_broken_and_repaired(tmp_path: Path, run_code_commit: 
     make_patient(root)
     path = "code_commit/parse/__init__.py"
     good = (root / path).read_text()
-    closes = '    if word == "end" or (closing > body and fences.is_bare_end(text, closing, path)):\n'
+    closes = '    if word == "end" or is_bare:\n'
     stops_too = closes.replace('word == "end"', 'word in ("end", "stop")')
     better = good.replace(closes, stops_too, 1)
-    broken = better.replace(stops_too, f"{stops_too}        return len(text)\n")
+    broken = better.replace(stops_too, f"{stops_too}        return len(found.text)\n")
     assert len({good, better, broken}) == 3
     for number, content in enumerate([broken, better], start=1):
         response = f"Attempt {number}.\n\n^^^{path}\n{content}^^^end\n"

@@ -58,7 +58,7 @@ def find_differences(project: Project, codebase: Codebase, exclude: Sequence[str
     late = {name for name in tracked - shown if _is_younger(project, name, written)} if shown else set()
     before = _tree_at(project, written) if late or doubtful else set()
     new: list[str] = []
-    if late := late - before:
+    if late := (late - before if before else set()):  # of an unknown tree a copy's files would all be new
         lacked = tracked.intersection(select_files(project, exclude, CodebaseRequest()).names) - shown
         new = list(_find_new(project, redactor, late & lacked, lacked - late, shown))
     gone = lost | {name: place for name, place in doubtful.items() if name in tracked or name in before}

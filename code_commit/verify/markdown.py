@@ -29,7 +29,7 @@ _KINSHIPS = tuple(
     map(
         frozenset,
         (
-            ("c", "h", "cc", "cpp", "cxx", "c++", "hh", "hpp", "objc", "objective-c", "m"),
+            ("c", "h", "cc", "cpp", "cxx", "hh", "hpp", "objc", "objective-c", "m"),
             ("js", "cjs", "mjs", "jsx", "javascript", "ts", "tsx", "typescript"),
             ("sh", "bash", "zsh", "ksh", "shell"),
             ("json", "jsonc", "json5", "ipynb"),
@@ -72,7 +72,9 @@ def fits(info: str, path: str) -> bool:
     if word in _ANY_TEXT or word in (suffix, name.lower()) or path.lower() in words:
         return True
     languages = _languages(name)
-    if any({word, suffix} <= kin for kin in _KINSHIPS) or any(word in aliases for aliases in languages):
+    if any({word.replace("++", "pp"), suffix} <= kin for kin in _KINSHIPS) or any(
+        word in aliases for aliases in languages
+    ):
         return True
     return not languages and "." not in name[1:]
 

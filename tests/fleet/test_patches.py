@@ -47,14 +47,17 @@ three
 
 
 def do(folder: Path, answer: str, script: str, **more) -> tuple[Path, TaskOutcome]:
-    """Do a task in a repository with an old file, one of Windows and a lock, and return it and what came of the task."""
+    """Do a task in a repository with an old file, one of Windows and a lock, and return it and what came of the task.
+
+    The answer comes twice: a diff in its text is suspected once.
+    """
     root = make_repository(folder / "repository", script)
     (root / "crlf.txt").write_bytes(b"one\r\ntwo\r\nthree\r\n")
     (root / "old.txt").write_text("old\n")
     (root / "größe.lock").write_text("ok: 1\n")
     git(root, "add", "-A")
     git(root, "commit", "-qm", "more")
-    line = task("a", root, make_answers(folder / "answers", answer), **more)
+    line = task("a", root, make_answers(folder / "answers", answer, answer), **more)
     return root, run_task(FleetTask(**line), Source(str(root)), folder / "place", None, TaskSupervision())
 
 
@@ -90,7 +93,7 @@ def test_git_takes_the_mail_and_nothing_in_words_becomes_a_file(tmp_path, monkey
     subject, author, *body = git(root, "show", "-s", "--format=%s%n%an%n%b").splitlines()
     assert subject == QUERY.split("\n")[0]
     assert author == "code-commit"
-    assert body[0].startswith(f"replay:{tmp_path}/answers, 1 attempt: build passed: exit code 0 after ")
+    assert body[0].startswith(f"replay:{tmp_path}/answers, 2 attempts: build passed: exit code 0 after ")
     assert "    diff --git a/evil b/evil" in body
 
 

@@ -514,7 +514,7 @@ def test_odd_numbers_and_many_attempts_do_no_harm(hostile: Path, run_code_commit
     (folder,) = (hostile / "agent-config/logs").iterdir()
     record = json.loads((folder / "run.json").read_text())
     record["attempts"] = [dict(attempt) for attempt in record["attempts"] * 100]
-    record["attempts"][0] |= {"seconds": -1.0, "cost_usd": 1e300, "change_seconds": 1e300}
+    record["attempts"][0] |= {"seconds": -1.0, "cost_usd": 1e18, "change_seconds": 1e18}
     record["warnings"] = [warning("w" * 5_000)] * 1_000
     record["attempts"][1]["rejections"] = [{"path": "p", "line": 10**9, "rule": "r", "message": "m"}] * 10_000
     (folder / "run.json").write_text(json.dumps(record))
