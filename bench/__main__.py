@@ -14,7 +14,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import apply, commands, commits, fleet, small_model, tokens, whole_run
+from bench import answers, apply, commands, commits, fleet, small_model, tokens, whole_run
 from bench.comparing import Comparison, Plan, Row, Unmeasured, compare, compare_tools, tables
 from bench.environments import CACHE, SOURCE, Tool, tool_at, tool_of
 from bench.measuring import CommandFailedError, UnavailableError
@@ -30,7 +30,7 @@ BENCHES: dict[str, Callable[[Plan], Iterator[Comparison]]] = {
     "rollup": commands.rollup,
     "sandbox": commands.sandbox,
     "log": commands.log,
-    "answers": commits.answers,
+    "answers": answers.answers,
     "codebases": commits.codebases,
     "choosing": commits.choosing,
     "tokens": tokens.measure,

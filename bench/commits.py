@@ -1,8 +1,4 @@
-"""What edits and chosen codebases save: the latest commits of a repository, each taken as a task and as its answer.
-
-`answers`: the existing files that a commit changes, whole and as edits of the reference encoder; `code-commit apply`
-applies both to the tree before it, and the files are compared with the commit's, byte for byte. Left out is what no
-answer can hold: binary files, links, files without a line end at their end, and protected files.
+"""What chosen codebases save: the latest commits of a repository, each taken as a task.
 
 `codebases`: the commit's message is the query. As chosen count the files that it changes; how well an LLM chooses is
 not measured here. The build's output and the answers, which a repair adds, are the same each time and left out.
@@ -20,10 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.comparing import SHOWN, Comparison, Plan, Side, counted, limit
-from bench.encoder import encode
-from bench.environments import SOURCE, Tool, git
+from bench.environments import Tool, git
 from bench.measuring import Command, CommandFailedError
-from bench.projects import clear_log, source_texts, write_file
+from bench.projects import clear_log, write_file
 
 BYTES_PER_TOKEN = 3.2
 ATTEMPTS = 4
@@ -37,26 +32,17 @@ WAYS = {
     "select": "files that a call before chose",
     "both": f"files that a call before chose, in {FIT:,} tokens",
 }
-DELETED, LINES_OF_ANSWER = 100, 10
-LINES, ONE_LINE = 1_000, ("    return total / len(items)\n", "    return total / max(1, len(items))\n")
 SELECT = ("--select", "--model", "replay:agent-config/recorded")
-REJECTED, DIFFERENT, SAME_TREE = "rejected", "another tree", "the same tree"
 ROOT_FILES = ("Cargo.lock", "build.sh", "codeRollup.sh", "LLMInstructions.md", "target", "agent-config")
 NAMES = (".gitignore", ".gitattributes", ".gitmodules", "UserSpecification.md")
 UNPROTECTED = (".", *(f":!{name}" for name in ROOT_FILES), *(f":(exclude,glob)**/{name}" for name in NAMES))
 
 
 class Commit(NamedTuple):
-    """A commit, and the texts before and after it of the existing files that it changes and an answer can hold."""
+    """A commit, and the texts before and after it of the existing files that it changes."""
 
     name: str
     files: Mapping[str, tuple[str, str]]
-
-    def answers(self) -> tuple[str, str]:
-        """Return the answer whole and as edits."""
-        whole = (encode(path, None, after) for path, (_, after) in self.files.items())
-        edits = (encode(path, before, after) for path, (before, after) in self.files.items())
-        return "".join(whole), "".join(edits)
 
 
 def commits_of(repository: Path, most: int) -> list[Commit]:
@@ -87,69 +73,14 @@ def clone_of(repository: Path, folder: Path) -> Path:
     return folder / "project"
 
 
-def check_out_before(root: Path, commit: Commit) -> None:
+def check_out_before(root: Path, commit: str) -> None:
     """Lay out the tree before a commit, ready for our commands."""
-    git(root, "checkout", "-q", "--force", "--detach", f"{commit.name}~")
+    git(root, "checkout", "-q", "--force", "--detach", f"{commit}~")
+    git(root, "clean", "-qfdx")
     clear_log(root)
     write_file(root / ".gitignore", "/agent-config\n")
     write_file(root / ".git/info/exclude", "/build.sh\n")
     write_file(root / "build.sh", "#!/bin/sh\n").chmod(0o755)
-
-
-def answers(plan: Plan) -> Iterator[Comparison]:
-    """Yield the bytes and the cost of the answers, and how many of them made another tree."""
-    commits = commits_of(plan.repository, 2 if plan.quick else plan.commits)
-    sizes = [tuple(len(answer.encode()) for answer in commit.answers()) for commit in commits]
-    whole, edits = map(sum, zip(*sizes, strict=True))
-    whose = "this repository" if plan.repository == SOURCE else plan.repository.resolve().name
-    what = f"{len(commits)} commits of {whose} as edits"
-    yield _bytes(what, "whole files", edits, whole, time=1 / 8)
-    median = sorted(sizes, key=lambda pair: pair[1] / pair[0])[len(sizes) // 2]
-    yield _bytes("the median of these commits", "whole files", *reversed(median))
-    lines = "".join(source_texts()).splitlines(keepends=True)[:LINES]
-    old, new = ("".join([*lines[: LINES // 2], line, *lines[LINES // 2 + 1 :]]) for line in ONE_LINE)
-    one_line = (len(encode("src/module.py", before, new).encode()) for before in (old, None))
-    yield _bytes(f"a line of {LINES:,} as an edit", "the whole file", *one_line)
-    deletion = encode("src/module.py", "".join(lines), "".join([*lines[:100], *lines[100 + DELETED :]])).count("\n")
-    most = LINES_OF_ANSWER / DELETED
-    yield _counted(f"an answer that deletes {DELETED} lines", "these lines", deletion, DELETED, "lines", time=most)
-    with plan.work_folder() as folder:
-        root = clone_of(plan.repository, folder)
-        ends = cache(lambda tool: Counter(end for commit in commits for end in replay(tool, root, commit)))
-        for end, most in ((DIFFERENT, 0.0), (REJECTED, SHOWN)):
-            found = counted(lambda tool, end=end: ends(tool)[end])
-            total = counted(lambda tool: ends(tool).total())
-            yield Comparison(f"{what}, and whole: {end}", "all", found, total, 1, most, unit="answers")
-
-
-def _bytes(what: str, against: str, ours: float, theirs: float, **most: float) -> Comparison:
-    return _counted(what, against, ours, theirs, "bytes", **most)
-
-
-def _counted(what: str, against: str, ours: float, theirs: float, unit: str, **most: float) -> Comparison:
-    """Return the comparison of what was counted without a tool."""
-    return Comparison(what, against, limit(figure=ours), limit(figure=theirs), 1, unit=unit, **most)
-
-
-def replay(tool: Tool, root: Path, commit: Commit) -> list[str]:
-    """Apply both answers to the tree before the commit, and return what came of each."""
-    ends = [_apply(tool, root, commit, answer) for answer in commit.answers()]
-    if len(set(ends)) > 1:  # what a rule rejects it rejects in either form
-        return [DIFFERENT if end == REJECTED else end for end in ends]
-    return ends
-
-
-def _apply(tool: Tool, root: Path, commit: Commit, answer: str) -> str:
-    check_out_before(root, commit)
-    response = write_file(root / "agent-config/answer.txt", answer)
-    argv = [tool.command, "apply", "--quiet", "--answer-format", "edits", response]
-    done = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 4):
-        raise CommandFailedError(f"apply of {commit.name} ended with {done.returncode}: {done.stderr[-300:]}")
-    if done.returncode == 4:
-        return REJECTED
-    is_same = all((root / path).read_bytes() == after.encode() for path, (_, after) in commit.files.items())
-    return SAME_TREE if is_same else DIFFERENT
 
 
 def codebases(plan: Plan) -> Iterator[Comparison]:
@@ -180,7 +111,7 @@ def codebases(plan: Plan) -> Iterator[Comparison]:
 
 def _prepare_choice(root: Path, commit: Commit) -> None:
     """Lay out the tree before a commit, with its message as the task, and the choice of the files that it changes."""
-    check_out_before(root, commit)
+    check_out_before(root, commit.name)
     write_file(root / "agent-config/query.txt", git(root, "log", "-1", "--format=%B", commit.name).decode())
     shown = git(root, "ls-files", ":(glob)*").decode().split("\n")[0]  # where a rollup holds none of the commit's files
     for number in (1, 2):  # a list with a lock file, say, is asked for once more

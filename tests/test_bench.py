@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import commits
+from bench import answers, commits
 from bench.__main__ import BENCHES
-from bench.commits import Commit
 from bench.comparing import SHOWN, Comparison, Unmeasured, compare, compare_tools, growth, in_turns, limit, tables
 from bench.environments import Tool, git, tool_at, tool_of
 from bench.measuring import Command, CommandFailedError, Cost, UnavailableError
@@ -191,17 +190,39 @@ def test_commands_run_in_turns_each_prepared_anew(tmp_path):
 
 @pytest.mark.sweep
 def test_a_commit_is_replayed_whole_and_as_edits_and_another_tree_is_seen(history, tmp_path):
-    (commit,) = commits.commits_of(history, 9)
+    (commit,) = answers.answered_commits(history, 9)
     whole, edits = commit.answers()
     assert len(whole) > 2000
-    assert edits == "^^^src/a b.txt\n^^^find\nline 1\nline 8\n^^^replace\nline 2\nline 8\n^^^end\n"
+    assert "^^^src/a b.txt\n^^^find\nline 1\nline 8\n^^^replace\nline 2\nline 8\n^^^end\n" in edits
+    assert "^^^cut.txt\n2\n^^^end\n" in edits
     root = commits.clone_of(history, tmp_path)
-    assert commits.replay(HERE, root, commit) == [commits.SAME_TREE] * 2
-    unlike = Commit(commit.name, {"x": ("", "no line end")})
-    assert commits.replay(HERE, root, unlike) == [commits.DIFFERENT] * 2
-    rejected = Commit(commit.name, {"build.sh": ("a\n", "b\n")})
-    assert commits.replay(HERE, root, rejected) == [commits.REJECTED] * 2
+    assert answers.replay(HERE, root, commit) == [answers.SAME_TREE] * 2
+    ends = {
+        answers.DIFFERENT: {"x": answers.Change(None, "no line end", runs=False)},
+        answers.SUSPECTED: {"src/b.txt": answers.Change(None, "# ... existing code ...\n", runs=False)},
+        answers.REJECTED: {"build.sh": answers.Change("a\n", "b\n", runs=True)},
+    }
+    for end, files in ends.items():
+        assert answers.replay(HERE, root, commit._replace(files=files)) == [end] * 2
     assert git(root, "rev-parse", "HEAD") == git(history, "rev-parse", "HEAD~")
+
+
+def test_a_commit_is_taken_apart_into_what_an_answer_can_hold(history):
+    (history / "new.sh").write_text("#!/bin/sh\n")
+    (history / "cut.txt").write_text("a line end\n")
+    (history / "image.png").write_bytes(b"\x89PNG\0")
+    (history / "src/a b.txt").unlink()
+    (history / "link").symlink_to("new.sh")
+    git(history, "add", "-A")
+    git(history, "commit", "-qm", "More\n\nAnd why.")
+    commit = answers.answered_commits(history, 9)[0]
+    assert (commit.message, sorted(commit.files), commit.other_ends) == (
+        "More\n\nAnd why.",
+        ["new.sh", "src/a b.txt"],
+        1,
+    )
+    assert commit.files["src/a b.txt"].after is None
+    assert commit.answers()[0].startswith("More\n\nAnd why.\n\n^^^")
 
 
 def test_an_unknown_name_is_named(tmp_path):
