@@ -33,6 +33,7 @@ from code_commit.runs.list import UnreadableRun, add_run_argument, argument_of, 
 from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry, RunRecord
+from code_commit.runs.replies import read_reply
 from code_commit.settings import SETTINGS, add_settings, load_settings, validate_settings
 from code_commit.start import start_run
 from code_commit.terminal import shown
@@ -141,9 +142,11 @@ def _check_tree(folder: Path, record: RunRecord, project: Project) -> None:
 def _answered(folder: Path, record: RunRecord, project: Project) -> Iterator[str]:
     """Yield the paths of the applied answers. Raises NotSetUpError where the next prompt needs an unreadable file."""
     for attempt in record.attempts:
-        text_file, reply_file = (f"{attempt.number}-response.{suffix}" for suffix in ("txt", "json"))
+        text_file = f"{attempt.number}-response.txt"
         is_in_reply = (
-            attempt is record.attempts[-1] and not (folder / text_file).exists() and (folder / reply_file).exists()
+            attempt is record.attempts[-1]
+            and not (folder / text_file).exists()
+            and read_reply(folder, attempt.number) is not None
         )
         if attempt.verdict == "applied" or (attempt.finish_reason is not None and not is_in_reply):
             with _needed(folder, text_file) as file:

@@ -14,6 +14,7 @@ from code_commit.llm.ledger import Ledger
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project
 from code_commit.runs.log import RunLog
+from code_commit.runs.replies import read_reply
 
 _LAST_LOOK = 10.0  # in seconds: the wait for a job of the first model before the fallback is asked
 
@@ -67,7 +68,7 @@ class _Asker:
     def _find_in_log(self, prompt: Prompt, listener: ExchangeListener) -> Response | None:
         """Return the answer of the latest attempt's reply in the log, None without one, and count it if need be."""
         attempt = self._log.record.attempts[-1]
-        reply = self._log.replies.read(attempt.number)
+        reply = read_reply(self._log.folder, attempt.number)
         if reply is None:
             return None
         is_of_job = attempt.job_id is not None and reply.body.get("id") == attempt.job_id

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from code_commit.errors import LogError
-from code_commit.files import KeptRoom
+from code_commit.files import KeptRoom, read_regular_file
 from code_commit.redaction import Redactor
 
 _TIME = "totalResponseTime"  # in milliseconds; the specification's name
+_LONGEST = 1 << 53  # in milliseconds; a float is exact up to it
 
 
 class LoggedReply(NamedTuple):
@@ -52,21 +53,27 @@ class Replies:
         except OSError as error:
             raise LogError(path, error) from error
 
-    def read(self, number: int) -> LoggedReply | None:
-        """Return the reply of an attempt, None if the log has none that is whole. Raises LogError."""
-        path = self._file(number)
-        try:
-            reply = json.loads(path.read_bytes())
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise LogError(path, error, "read") from error
-        except (ValueError, RecursionError):  # a power cut left less of it
-            return None
-        if not isinstance(reply, dict):
-            return None
-        milliseconds = reply.pop(_TIME, 0)
-        return LoggedReply(reply, milliseconds / 1000 if isinstance(milliseconds, int) else 0.0)
-
     def _file(self, number: int) -> Path:
-        return self._folder / f"{number}-response.json"
+        return _reply_file(self._folder, number)
+
+
+def read_reply(folder: Path, number: int) -> LoggedReply | None:
+    """Return the reply of an attempt, None if the log folder has none that is whole. Raises LogError."""
+    path = _reply_file(folder, number)
+    try:
+        reply = json.loads(read_regular_file(path))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise LogError(path, error, "read") from error
+    except (ValueError, RecursionError):  # a power cut left less of it
+        return None
+    if not isinstance(reply, dict):
+        return None
+    milliseconds = reply.pop(_TIME, 0)
+    is_time = isinstance(milliseconds, int) and 0 <= milliseconds <= _LONGEST
+    return LoggedReply(reply, milliseconds / 1000 if is_time else 0.0)
+
+
+def _reply_file(folder: Path, number: int) -> Path:
+    return folder / f"{number}-response.json"

@@ -1,6 +1,7 @@
 """An answer that arrived is not paid for again: whatever kills the run, or fills its disk, `resume` takes it."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -101,6 +102,7 @@ def is_rename(call: Call, target: str) -> bool:
 
 
 @needs_strace
+@pytest.mark.root  # a process that holds a key can be traced by nobody else
 @pytest.mark.slow
 @pytest.mark.parametrize("injected", ["signal=KILL", "error=ENOSPC"])
 @pytest.mark.parametrize("provider", MODELS)
@@ -330,3 +332,60 @@ def test_a_disk_that_fills_up_while_an_answer_comes_loses_none(provider, root: P
             assert disk.run(*CODE_COMMIT, "resume")[0] == 0
         assert billed(server) == 1
     assert (root / "ok.txt").read_text() == "ok\n"
+
+
+def as_if_killed(log: Path, *, answered: bool) -> None:
+    """Let a run's log end behind the reply of its only attempt, or behind the record of its answer."""
+    run = json.loads((log / "run.json").read_text())
+    run |= {"status": "running", "exit_code": None, "message": None, "finished": None, "pid": 1, "process_start": ""}
+    attempt = run["attempts"][0]
+    attempt |= {"verdict": None, "changes": [], "build": None}
+    if not answered:
+        attempt |= {"finish_reason": None, "usage": None, "cost_usd": None, "unsettled_usd": [0.5]}
+    (log / "run.json").write_text(json.dumps(run))
+    for name in ("1-response.txt", "1-changes.diff", "1-build.txt"):
+        (log / name).unlink()
+    shutil.rmtree(log / "snapshot")
+
+
+def with_time(time: object, reply: bytes) -> bytes:
+    return json.dumps({**json.loads(reply), "totalResponseTime": time}).encode()
+
+
+@pytest.mark.parametrize("time", [10**400, -5, "soon", [1], None], ids=["huge", "negative", "word", "list", "null"])
+def test_a_time_that_is_none_keeps_no_reply_from_being_taken(time, root: Path, run_code_commit: Run):
+    with FakeServer([RIGHT, RIGHT]) as server:
+        run_code_commit(root, *asked("openai", server))
+        as_if_killed(the_log(root), answered=False)
+        reply = the_log(root) / "1-response.json"
+        reply.write_bytes(with_time(time, reply.read_bytes()))
+        (root / "ok.txt").write_text("not yet\n")
+        done = run_code_commit(root, "resume")
+    assert (done.returncode, billed(server)) == (0, 1), done.stderr
+    assert record(root)["attempts"][0]["seconds"] == 0
+
+
+@pytest.mark.parametrize("damage", [b"", b"\0" * 99, b'{"id": "resp_1", "out'])
+def test_an_answer_that_was_counted_is_not_asked_for_again_where_the_log_lost_it(
+    damage, root: Path, run_code_commit: Run
+):
+    with FakeServer([RIGHT, RIGHT]) as server:
+        run_code_commit(root, *asked("openai", server))
+        as_if_killed(the_log(root), answered=True)
+        (the_log(root) / "1-response.json").write_bytes(damage)
+        (root / "ok.txt").write_text("not yet\n")
+        done = run_code_commit(root, "resume")
+    assert (done.returncode, billed(server)) == (2, 1), done.stderr
+    assert "cannot be resumed, its 1-response.txt cannot be read" in done.stderr
+
+
+def test_a_reply_that_is_no_regular_file_is_not_waited_for(root: Path, run_code_commit: Run):
+    with FakeServer([RIGHT, RIGHT]) as server:
+        run_code_commit(root, *asked("openai", server))
+        as_if_killed(the_log(root), answered=False)
+        (the_log(root) / "1-response.json").unlink()
+        os.mkfifo(the_log(root) / "1-response.json")
+        (root / "ok.txt").write_text("not yet\n")
+        done = run_code_commit(root, "resume")
+    assert (done.returncode, billed(server)) == (5, 1), done.stderr
+    assert "1-response.json cannot be read: it is not a regular file" in done.stderr
