@@ -51,6 +51,7 @@ TOGETHER = {
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the slow tests too")
     parser.addoption("--whole", action="store_true", help="run them and the long sweeps whole, not a sample of them")
+    parser.addoption("--new-prompts", action="store_true", help="write tests/golden_prompts.txt anew")
 
 
 def pytest_configure(config: pytest.Config) -> None:
