@@ -1,64 +1,18 @@
 """One exchange with an LLM: the prompt, the response, and the listener in between."""
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
-from code_commit.changes import FileReplacement, RejectedResponseError, Violation
+from code_commit.changes import RejectedResponseError, Violation
+from code_commit.views import Sight
 
 _SHORTER = (
     ": send a shorter one, with no file that need not change, with edits of the places that change where the"
     " instructions offer them, and few words outside the blocks"
 )
-
-
-class Window(NamedTuple):
-    """The lines of a file that a prompt shows in its place: passages, each with the number of its first line, from 1.
-
-    `lines` is the number of all lines of the file, 0 where it is unknown.
-    """
-
-    path: str
-    lines: int
-    passages: Sequence[tuple[int, str]]
-
-    @property
-    def content(self) -> str:
-        return "".join(text for _, text in self.passages)
-
-    @property
-    def ranges(self) -> list[tuple[int, int]]:
-        """The first and the last line of each passage."""
-        return [(first, first + text.count("\n") - 1) for first, text in self.passages]
-
-    @property
-    def where(self) -> str:
-        return ", ".join(f"{first}-{last}" for first, last in self.ranges)
-
-
-ShownFile = FileReplacement | Window  # a file that a prompt shows, whole or in part
-
-
-class VisibleFiles(NamedTuple):
-    """The project's files that a prompt shows: a codebase, and beside it the texts of `files`.
-
-    `whole` are the files that the codebase holds whole, None for all of them; `removed` are files of the
-    codebase that were removed since; `windows` are the files shown in part, by path. `is_guess` says that
-    it is unknown what the LLM saw: edits may stand anywhere in a file.
-    """
-
-    codebase: str = ""
-    whole: Collection[str] | None = None
-    files: Mapping[str, str] = {}
-    removed: Collection[str] = ()
-    windows: Mapping[str, Window] = {}
-    is_guess: bool = False
-
-    @property
-    def text(self) -> str:
-        return "\n".join([self.codebase, *self.files.values(), *(part.content for part in self.windows.values())])
 
 
 class Prompt(NamedTuple):
@@ -74,7 +28,7 @@ class Prompt(NamedTuple):
     stable: str
     rest: str
     parts: Mapping[str, str] = {}
-    shows: VisibleFiles = VisibleFiles()
+    shows: Sight = Sight()
     dialogue: Sequence[tuple[str, str]] = ()
 
     @property

@@ -23,7 +23,7 @@ from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
 from code_commit.prompts.layout import Task
 from code_commit.prompts.next import Room
 from code_commit.runs.list import remove_old_runs
-from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN, RunLog, open_run_log, reopen_run_log
+from code_commit.runs.log import QUERY_OF_RUN, RunLog, open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import Attempt, Command, RunRecord, Status
 from code_commit.runs.review import review_changes
@@ -68,7 +68,7 @@ class Run:
         edits = plan.settings.answer_format != "files"
         request = CodebaseRequest(fit=tokens, query=plan.query, mentions=mentions, edits=edits)
         made = make_codebase(plan.project, plan.settings.rollup_exclude, request, plan.redactor)
-        log.write_text(f"{len(log.record.attempts)}-{CODEBASE_OF_RUN}", made.text)
+        log.write_codebase(made.shown, len(log.record.attempts))
         log.add_warning("codebase", f"a prompt did not fit: its codebase was made to fit into {tokens:,} tokens")
         return made
 
@@ -124,7 +124,7 @@ def _open_log(plan: RunPlan, codebase: Codebase | None, progress: Progress, choi
     log.record.tree = plan.tree.before if plan.tree else None
     if command == "run" and codebase is not None:
         log.write_text(QUERY_OF_RUN, plan.query)
-        log.write_text(CODEBASE_OF_RUN, codebase.text)
+        log.write_codebase(codebase.shown)
         log.record.model = str(plan.llm.choice)
         log.record.base_url = check_base_url(plan.llm.choice, plan.settings)
         log.record.query = plan.query.strip().split("\n")[0]

@@ -23,7 +23,7 @@ from code_commit.changes import (
 )
 from code_commit.codebase.parts import read_requests
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError, NotSetUpError
-from code_commit.exchange import Complete, Prompt, Response, VisibleFiles
+from code_commit.exchange import Complete, Prompt, Response
 from code_commit.parse import blocks_of, end_thoughts, notes_of, read_notes, read_response
 from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.prompts.layout import Task, most_attempts
@@ -38,6 +38,7 @@ from code_commit.start import Approve, Run
 from code_commit.terminal import shown
 from code_commit.verify import verify_changes
 from code_commit.verify.notes import suspect_notes
+from code_commit.views import Part, Sight, of_kind
 
 
 def attempt_loop(run: Run) -> RunRecord:
@@ -53,10 +54,12 @@ def attempt_loop(run: Run) -> RunRecord:
     changed: set[str] = set()
     for number in range(1, task.attempts + 1):
         attempt, prompt = log.attempt(number), conversation.next_prompt()
-        response = attempt.recorded_response() or ask(run.complete, prompt, attempt)
+        recorded = attempt.recorded_response()
+        shows = attempt.recorded_sight(prompt.shows) if recorded else prompt.shows
+        response = recorded or ask(run.complete, prompt, attempt)
 
         try:
-            changed |= change_files(run, response, prompt.shows, attempt)
+            changed |= change_files(run, response, shows, attempt)
         except RejectedResponseError as rejection:
             if attempt.record.cut_off:
                 log.add_warning("cut-off", cut_off_in_words(attempt.record, len(response.text)))
@@ -75,7 +78,8 @@ def attempt_loop(run: Run) -> RunRecord:
         if build.passed:
             return log.finish("success", EXIT_SUCCESS)
         if number < task.attempts:
-            originals = load_originals(log.snapshot) if task.diffs or prompt.shows.windows else {}
+            needs_originals = task.diffs or of_kind(prompt.shows.views, Part)
+            originals = load_originals(log.snapshot) if needs_originals else {}
             answer = Answer(response.text, blocks_of(response.text))
             conversation.build_failed(attempt, answer, build, changed, originals)
     return log.finish("build_failed", EXIT_BUILD_FAILED)
@@ -95,7 +99,7 @@ def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRe
     return log.finish("success", EXIT_SUCCESS, f"dry run: nothing was changed, nothing was built{nothing}")
 
 
-def verify_response(run: Run, response: Response, shows: VisibleFiles | None, attempt: AttemptLog) -> VerifiedChanges:
+def verify_response(run: Run, response: Response, shows: Sight | None, attempt: AttemptLog) -> VerifiedChanges:
     """Return the verified changes. Logs and raises RejectedResponseError and DeclinedError."""
     reasons, is_short = Reasons(is_meant(run, attempt.number)), run.plan.settings.prompt_layout == "short"
     try:
@@ -129,7 +133,7 @@ def is_meant(run: Run, number: int) -> IsMeant:
     return (rejected | left).__contains__
 
 
-def change_files(run: Run, response: Response, shows: VisibleFiles | None, attempt: AttemptLog) -> set[str]:
+def change_files(run: Run, response: Response, shows: Sight | None, attempt: AttemptLog) -> set[str]:
     """Verify a response to a prompt that shows these files, apply all of it and return its paths.
 
     Logs and raises RejectedResponseError and DeclinedError; raises ApplyError. A resumed run does not apply its

@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "code_commit"
 
 RIDDLE = re.compile(r"(?:\A|[.!?]\s+)(?:What|That|Those|Of|Where|Who)\b")
-OLD_NAMES = {"Given", "Asked", "Shown", "Told", "Need", "Saved", "Desk", "Order", "Part"}
+OLD_NAMES = {"Given", "Asked", "Shown", "Told", "Need", "Saved", "Desk", "Order"}
 OLD_NAMES |= {"refit", "shells", "is_aside", "find_twins"}
 NAMES_OF_ONE_THING = {"settle", "cost_of", "require_fit", "select_files", "text_of"}
 
@@ -44,7 +44,7 @@ def test_no_sentence_of_a_docstring_begins_with_its_subordinate_clause(modules):
 
 def test_no_name_that_was_a_riddle_is_back(modules):
     found = {name for name, tree in modules.items() if OLD_NAMES.intersection(definitions(tree))}
-    assert found == set(), "redesigned: RunInputs, LlmConfig, VisibleFiles, FitRequest, UndoScope ..."
+    assert found == set(), "redesigned: RunInputs, LlmConfig, Sight, FitRequest, UndoScope ..."
 
 
 def test_these_names_are_of_one_thing_each(modules):

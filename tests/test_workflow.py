@@ -58,12 +58,13 @@ def test_a_wrong_then_a_right_answer(provider, project_folder: Path, run_code_co
     assert not any(KEY in request.path for request in server.requests)
 
     log = the_log(project_folder)
-    numbered = {"query.txt", "query.json", "response.txt", "response.json", "changes.diff", "build.txt"}
+    numbered = {"query.txt", "shows.json", "query.json", "response.txt", "response.json", "changes.diff", "build.txt"}
     assert {path.name for path in log.iterdir()} == {
         *(f"{number}-{name}" for number in (1, 2) for name in numbered),
         "run.json",
         "query.txt",
         "codebase.txt",
+        "codebase-shows.json",
         "ignore-files.json",
         "snapshot",
     }

@@ -9,17 +9,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from code_commit.changes import FileReplacement, RejectedResponseError, in_words
+from code_commit.changes import RejectedResponseError, in_words
 from code_commit.codebase.parts import FileRequest, find_part, read_requests
 from code_commit.codebase.select import Selection, find_marked, fit_names, list_files, read_files
-from code_commit.codebase.text import find_unseen, window
+from code_commit.codebase.text import part_of
 from code_commit.errors import NotSetUpError
-from code_commit.exchange import ShownFile, Window
 from code_commit.git import repository_options
 from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.runs.words import listed
 from code_commit.settings import did_you_mean
+from code_commit.views import FileView, Outline, Part, Sight, Views, Whole, find_unseen, whole
 
 _SHARE = 10
 _SMALLEST_ROOM = 8_000
@@ -43,15 +43,16 @@ class FileViewer:
     """Reads files of a project for a prompt.
 
     `show_lines` returns lines of a file, by its path, text and ranges, with those of it that are shown already; None
-    where no file may be shown in part. The last prompt showed lines of the files `in_part`, and the `whole` ones beside
-    the codebase.
+    where no file may be shown in part. `views` are those of the last prompt.
     """
 
     project: Project
     redactor: Redactor
-    show_lines: Callable[[str, str, Sequence[tuple[int, int]]], Window] | None
-    in_part: Collection[str]
-    whole: Collection[str]
+    show_lines: Callable[[str, str, Sequence[tuple[int, int]]], FileView] | None
+    views: Views
+
+    def shows_part(self, path: str) -> bool:
+        return isinstance(self.views.get(path), Part)
 
     def read(self, paths: Collection[str], selection: Selection) -> dict[str, str]:
         """Return the text of each file that may be shown, and record in the selection why another may not."""
@@ -65,7 +66,7 @@ class FileViewer:
         return {file.name: file.file_text for file in files}
 
 
-def find_additions(viewer: FileViewer, codebase: str, output: str, known: Collection[str]) -> list[ShownFile]:
+def find_additions(viewer: FileViewer, codebase: Sight, output: str, known: Collection[str]) -> list[FileView]:
     """Return the files that the output names and the codebase lacks, without `known` ones; of long ones some lines."""
     project = viewer.project
     if project.git is None:
@@ -78,42 +79,42 @@ def find_additions(viewer: FileViewer, codebase: str, output: str, known: Collec
     named = [path for path in lines if path not in known]
     texts = viewer.read(named[:_MOST_FILES], Selection())
     unseen = find_unseen(texts, codebase)
-    room, additions = max(len(codebase) // _SHARE, _SMALLEST_ROOM), list[ShownFile]()
+    room, additions = max(len(codebase.codebase) // _SHARE, _SMALLEST_ROOM), list[FileView]()
     for path, text in texts.items():
         if path not in unseen or not text.strip():
             continue
         if len(text) <= room:
             room -= len(text)
-            additions.append(FileReplacement(path, text))
+            additions.append(whole(path, text))
         elif viewer.show_lines:
-            around, fitting = window(path, text, [(line - _AROUND, line + _AROUND) for line in lines[path]]), []
-            for lines_around, (_, passage) in zip(around.ranges, around.passages, strict=True):
-                if len(passage) <= room:
-                    room -= len(passage)
-                    fitting.append(lines_around)
+            around, fitting = part_of(text, [(line - _AROUND, line + _AROUND) for line in lines[path]]), []
+            for passage in around.passages:
+                if len(passage.text) <= room:
+                    room -= len(passage.text)
+                    fitting.append((passage.first, passage.last))
             additions += [viewer.show_lines(path, text, fitting)] if fitting else []
     return additions
 
 
-def show_unseen(viewer: FileViewer, rejection: RejectedResponseError, room: int) -> tuple[list[ShownFile], list[str]]:
+def show_unseen(viewer: FileViewer, rejection: RejectedResponseError, room: int) -> tuple[list[FileView], list[str]]:
     """Return the files that a rejected answer would have changed unseen, up to `room` characters, and its reasons.
 
     A long file that is shown in part is not shown whole, and one that has changed since is shown in part anew.
     """
     faults, others = rejection.violations, {fault.path for fault in rejection.violations if fault.rule != "unseen"}
-    shown, told = list[ShownFile](), dict[str, str]()
+    shown, told = list[FileView](), dict[str, str]()
     selection = Selection(named=[fault.path for fault in faults if fault.path not in others])
     for path, text in viewer.read(selection.named, selection).items():
-        if viewer.show_lines and path in viewer.in_part and len(text) > _LONG:
+        if viewer.show_lines and viewer.shows_part(path) and len(text) > _LONG:
             continue
         if len(text) > room:
             selection.leave_out(f"too large with {len(text):,} characters", path)
             continue
         room -= len(text)
-        shown.append(FileReplacement(path, text))
+        shown.append(whole(path, text))
         told[path] = _SHOWN
     told |= {path: _NOT_SHOWN.format(reason) for reason, left_out in selection.left_out.items() for path in left_out}
-    stale = [fault.path for fault in faults if fault.rule == "stale" and fault.path in viewer.in_part]
+    stale = [fault.path for fault in faults if fault.rule == "stale" and viewer.shows_part(fault.path)]
     for path, text in viewer.read(stale, Selection()).items():
         if viewer.show_lines:
             shown.append(viewer.show_lines(path, text, ()))
@@ -122,7 +123,7 @@ def show_unseen(viewer: FileViewer, rejection: RejectedResponseError, room: int)
     return shown, in_words(reasons, rejection.more)
 
 
-def show_asked(viewer: FileViewer, codebase: str, names: Sequence[str], room: int) -> tuple[list[ShownFile], str]:
+def show_asked(viewer: FileViewer, codebase: Sight, names: Sequence[str], room: int) -> tuple[list[FileView], str]:
     """Return the files that an answer asks to see, up to `room` characters, and a sentence on each line of its list."""
     paths: Mapping[str, bool] = {}
     with suppress(NotSetUpError), repository_options(viewer.project.root, viewer.project.git) as options:
@@ -130,44 +131,54 @@ def show_asked(viewer: FileViewer, codebase: str, names: Sequence[str], room: in
     requests = read_requests(names, paths)
     selection = Selection(named=[path for path in requests if path in paths])
     texts = viewer.read(selection.named, selection)
-    unseen, shown, others = find_unseen(texts, codebase), list[ShownFile](), list[str]()
+    unseen, shown, others = find_unseen(texts, codebase), list[FileView](), list[str]()
     for path, text in texts.items():
         if path not in unseen:
             selection.leave_out("[codebase] has it whole", path)
             continue
         found, missing = _find_asked(viewer, path, text, requests[path])
         others += [f"{path}: {phrase}" for phrase in missing]
-        if found and len(found.content) <= room:
-            room -= len(found.content)
+        if found and len(found.text) <= room:
+            room -= len(found.text)
             shown.append(found)
         elif found:
-            selection.leave_out(f"too large with {len(found.content):,} characters", path)
+            selection.leave_out(f"too large with {len(found.text):,} characters", path)
     others += [f"{path} ({reason})" for reason, left_out in selection.left_out.items() for path in left_out]
     for number, path in enumerate(path for path in requests if path not in paths):
         hint = did_you_mean(path[:_LONGEST_NAME], paths) if number < _MOST_HINTS else ""
         others.append(f"{path[:_LONGEST_NAME]} (no file of the project{hint})")
-    whole = [file.path for file in shown if isinstance(file, FileReplacement)]
-    in_part = [f"{part.path} (lines {part.where})" for part in shown if isinstance(part, Window)]
-    kinds = {"shown whole from now on": whole, "shown in part": in_part, "not shown": others}
+    at_once = [_name_asked(file) for file in shown if not isinstance(file.view, Part)]
+    in_part = [_name_asked(file) for file in shown if isinstance(file.view, Part)]
+    kinds = {"shown whole from now on": at_once, "shown in part": in_part, "not shown": others}
     return shown, "; ".join(f"{kind}: {listed(files, _MOST_TOLD)}" for kind, files in kinds.items() if files)
+
+
+def _name_asked(file: FileView) -> str:
+    match file.view:
+        case Part():
+            return f"{file.path} (lines {file.view.where})"
+        case Outline(size=size):
+            return f"{file.path} (outline, {size:,} bytes)"
+        case _:
+            return file.path
 
 
 def _find_asked(
     viewer: FileViewer, path: str, text: str, request: FileRequest
-) -> tuple[ShownFile | None, Sequence[str]]:
+) -> tuple[FileView | None, Sequence[str]]:
     """Return the requested file or lines, and a phrase for each item that the file lacks. A very large file that is
-    requested whole is shown as its outline, under a name that no file has.
+    requested whole is shown as its outline.
     """
-    if viewer.show_lines is None or path in viewer.whole:
-        return FileReplacement(path, text), ()
+    if viewer.show_lines is None or isinstance(viewer.views.get(path), Whole):
+        return whole(path, text), ()
     if not request.is_whole:
-        part = find_part(path, text, request)
-        return part.window and viewer.show_lines(path, text, part.window.ranges), part.missing
+        found = find_part(path, text, request)
+        return found.part and viewer.show_lines(path, text, found.part.ranges), found.missing
     if (size := len(text.encode())) <= _LONGEST_WHOLE:
-        return FileReplacement(path, text), ()
+        return whole(path, text), ()
     from code_commit.codebase.outline import brief, outline  # its patterns take 8 ms, and few runs need it
 
-    return FileReplacement(f"{path} (outline, {size:,} bytes)", brief(outline(path, text, numbered=True))), ()
+    return FileView(path, Outline(size), brief(outline(path, text, numbered=True))), ()
 
 
 def named_files(output: str, paths: Collection[str], root: str = "") -> dict[str, set[int]]:

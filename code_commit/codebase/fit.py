@@ -17,11 +17,11 @@ from code_commit.codebase.outline import beside, brief, outline, read_definition
 from code_commit.codebase.parts import FileRequest
 from code_commit.codebase.rank import CHANGE_LOG, Survey, rank
 from code_commit.codebase.select import in_order
-from code_commit.codebase.text import NAMES_LINE, Section, window, window_section
-from code_commit.exchange import Window
+from code_commit.codebase.text import NAMES_LINE, Section, part_of, part_section
 from code_commit.files import folders_of
 from code_commit.project import BUILD_SCRIPT
 from code_commit.runs.words import count
+from code_commit.views import Part
 
 _BESIDE, _SHARE_BESIDE = 9_600, 4  # characters of outlines beside the chosen text, or one part of it in so many
 _JUDGES, _JUDGES_OF_CHOICE = 48_000, 12_000  # bytes of files that build.sh names, after and in a choice
@@ -71,8 +71,8 @@ class FitRequest(NamedTuple):
     chosen: Collection[str] | None = None
     most_outlines: int = 0
     fixed: Collection[str] = ()
-    heads: Mapping[str, Window] = {}
-    parts: Mapping[str, Window | None] = {}
+    heads: Mapping[str, Part] = {}
+    parts: Mapping[str, Part | None] = {}
     conventions: Collection[str] = ()
     edits: bool = False
 
@@ -94,14 +94,15 @@ class Fitted:
     """The files for which a budget has room; `unseen` are the others, of which `end` has names and numbers."""
 
     whole: Mapping[str, str] = field(default_factory=dict)
-    windows: Sequence[Window] = ()
+    in_part: Mapping[str, Part] = field(default_factory=dict)
     outlines: Mapping[str, str] = field(default_factory=dict)
     unseen: Sequence[Section] = ()
     end: str = ""
 
     @property
     def text(self) -> str:
-        return "".join([*self.whole.values(), *map(window_section, self.windows), *self.outlines.values(), self.end])
+        parts = (part_section(name, part) for name, part in self.in_part.items())
+        return "".join([*self.whole.values(), *parts, *self.outlines.values(), self.end])
 
 
 class _Budget:
@@ -147,14 +148,14 @@ def fit_sections(context: Collection[str], room: int, request: FitRequest) -> Fi
     in_part = [file.name for file in sections if file.name in parts and file.name not in whole]
     return Fitted(
         whole={file.name: whole[file.name] for file in sections if file.name in whole},
-        windows=[heads[name] for name in in_part if name in heads],
+        in_part={name: heads[name] for name in in_part if name in heads},
         outlines={name: parts[name] for name in in_part if name not in heads},
         unseen=[*named, *unnamed],
         end=f"{NAMES_LINE}\n{told}\n" if named or unnamed else "",
     )
 
 
-def _telling_parts(ranked: Sequence[Section], request: FitRequest) -> dict[str, Window]:
+def _telling_parts(ranked: Sequence[Section], request: FitRequest) -> dict[str, Part]:
     """Return the definitions that hold the query's names, of the best long files that were not chosen."""
     lines = defaultdict[str, set[int]](set)
     for mention in chain.from_iterable(request.survey.telling()):
@@ -172,8 +173,8 @@ def _telling_parts(ranked: Sequence[Section], request: FitRequest) -> dict[str, 
                 ]
                 for line in lines[file.name]
             ]
-            part = window(file.name, text, ((found[-1].first, found[-1].last) for found in holding if found))
-            if part.passages and len(window_section(part)) < file.bytes // 2:
+            part = part_of(text, ((found[-1].first, found[-1].last) for found in holding if found))
+            if part.passages and len(part_section(file.name, part)) < file.bytes // 2:
                 parts[file.name] = part
     return parts
 
@@ -276,9 +277,11 @@ def _parts(files: Iterable[Section], request: FitRequest) -> Iterator[tuple[str,
     for file in files:
         if part := request.parts.get(file.name):
             hidden = [(each.first, each.name) for each in read_definitions(file.name, file.file_text)]
-            text = window_section(part, hidden=hidden)
+            text = part_section(file.name, part, hidden=hidden)
         elif file.name in request.heads:
-            text = window_section(request.heads[file.name]) if request.edits and not request.most_outlines else ""
+            text = (
+                part_section(file.name, request.heads[file.name]) if request.edits and not request.most_outlines else ""
+            )
         else:
             lines = outline(file.name, file.content, numbered=request.edits and file.bytes > PART)
             if request.most_outlines:
@@ -315,15 +318,15 @@ def _shortened(lines: str, survey: Survey) -> str:
     return f"{text}... and {count(len(numbered) - len(kept), 'definition')} more\n"
 
 
-def heads_of_logs(files: Iterable[Section]) -> tuple[dict[str, Window], list[str]]:
+def heads_of_logs(files: Iterable[Section]) -> tuple[dict[str, Part], list[str]]:
     """Return the first lines of each long change log, and a sentence for each of the root: does it want an entry."""
-    heads, told = dict[str, Window](), list[str]()
+    heads, told = dict[str, Part](), list[str]()
     for file in files:
         if CHANGE_LOG.fullmatch(file.name):
             content = file.content
             last, is_open = _end_of_unreleased(content)
             if content.count("\n") > last + 1:
-                heads[file.name] = window(file.name, file.file_text, [(1, last)])
+                heads[file.name] = part_of(file.file_text, [(1, last)])
             if "/" not in file.name and is_open is not None:
                 told.append(f"{file.name} {_OPEN if is_open else _CLOSED}\n")
     return heads, told

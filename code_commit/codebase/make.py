@@ -16,6 +16,7 @@ from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.redaction import Redactor
 from code_commit.runs.words import count, listed
 from code_commit.terminal import shown
+from code_commit.views import Hidden, Name, Outline, Part, View, Views, of_kind, whole_of
 
 if TYPE_CHECKING:
     from code_commit.codebase.fit import Choice, FitRequest
@@ -49,7 +50,7 @@ def make_codebase(
         survey = add_files(survey, read_files(project.root, names, redactor, selection))
     asked = {name: part for name, part in choice.files.items() if not part.is_whole} if choice and request.edits else {}
     chosen = (file for file in survey.files if file.name in asked)
-    windows = {file.name: find_part(file.name, file.file_text, asked[file.name]).window for file in chosen}
+    windows = {file.name: find_part(file.name, file.file_text, asked[file.name]).part for file in chosen}
     need = FitRequest(survey, request.mentions, choice and choice.files, parts=windows, edits=request.edits)
     return fitted(selection, redactor, request.fit, need, choice.words if choice else "")
 
@@ -79,19 +80,23 @@ def write_codebase(project: Project, exclude: Sequence[str], request: CodebaseRe
 
 def _show_all(project: Project, selection: Selection, redactor: Redactor, *, writes: bool) -> Codebase:
     """Return the codebase that has all files whole, in memory, or written while they are read."""
-    sizes: dict[str, int] = {}
+    views: dict[str, View] = {}
 
     def read() -> Iterator[str]:
         for file in read_files(project.root, selection.names, redactor, selection):
-            sizes[file.name] = file.bytes
+            views[file.name] = whole_of(file.content, file.bytes)
             yield file.text
-        _require_files(sizes, selection)
+        _require_files(views, selection)
         yield redactor.redact_text(_left_out_section(selection))
 
     written = write_parts(project, read()) if writes else None
     parts = [] if written else list(read())
-    about = selection.left_out, _untracked(selection, sizes), selection.warnings
-    return Codebase(parts, sizes, [], [], False, *about, written)
+    about = selection.left_out, _untracked(selection, views), selection.warnings
+    return Codebase(parts, {**_hidden(selection.left_out), **views}, "made", *about, written)
+
+
+def _hidden(left_out: Mapping[str, Mapping[str, str]]) -> Views:
+    return {path: Hidden(reason) for reason, files in left_out.items() for path in files}
 
 
 def fitted(selection: Selection, redactor: Redactor, tokens: int, need: "FitRequest", words: str = "") -> Codebase:
@@ -117,14 +122,17 @@ def fitted(selection: Selection, redactor: Redactor, tokens: int, need: "FitRequ
     left_out = {reason: dict(names) for reason, names in selection.left_out.items()}
     if only_named := {file.name: count(file.bytes, "byte") for file in made.unseen}:
         left_out[select.NO_ROOM if need.chosen is None else select.NOT_CHOSEN] = only_named
-    sizes = {file.name: file.bytes for file in found if file.name in made.whole}
+    sizes = {file.name: file.bytes for file in found}
+    views: dict[str, View] = {**_hidden(selection.left_out), **made.in_part}
+    views |= {file.name: whole_of(file.content, file.bytes) for file in found if file.name in made.whole}
     notes = ""
     if need.is_chosen:
-        seen = {*sizes, *(part.path for part in made.windows)}
+        seen = {*made.whole, *made.in_part}
         notes = redactor.redact_text(_notes(words, "".join(logs), show_mentions(need.survey, seen), limit))
-    about = left_out, _untracked(selection, sizes), selection.warnings
-    parts = [made.text, notes, end]
-    return Codebase(parts, sizes, list(made.outlines), made.windows, len(sizes) < len(found), *about)
+    views |= {name: Outline(sizes[name]) for name in made.outlines}
+    views |= {file.name: Name(file.bytes) for file in made.unseen}
+    about = left_out, _untracked(selection, made.whole), selection.warnings
+    return Codebase([made.text, notes, end], views, "made", *about)
 
 
 def _notes(words: str, logs: str, mentions: str, limit: int) -> str:
@@ -137,8 +145,8 @@ def _notes(words: str, logs: str, mentions: str, limit: int) -> str:
     return f"{NOTES_LINE}\n{notes}\n" if notes else ""
 
 
-def _untracked(selection: Selection, sizes: Collection[str]) -> list[str]:
-    return [name for name in selection.untracked if name in sizes]
+def _untracked(selection: Selection, names: Collection[str]) -> list[str]:
+    return [name for name in selection.untracked if name in names]
 
 
 def _require_files(files: Collection[object], selection: Selection) -> None:
@@ -189,13 +197,14 @@ def _with_details(files: Mapping[str, str]) -> list[str]:
 def summary_of(codebase: Codebase, *, verbose: bool) -> Iterator[str]:
     yield from (f"warning: {warning}" for warning in warnings_of(codebase))
     files = count(len(codebase.sizes), "file")
+    outlined, in_part = of_kind(codebase.views, Outline), of_kind(codebase.views, Part)
     size = f"{count(codebase.bytes, 'byte')}, about {count(tokens_of(codebase), 'token')}"
     yield f"{AGENT_CONFIG}/codeRollup.txt: {files}, {size}"
-    if codebase.outlined or codebase.windows or {select.NO_ROOM, select.NOT_CHOSEN} & codebase.left_out.keys():
-        whole, outlines = count(len(codebase.sizes), "file"), count(len(codebase.outlined), "outline")
+    if outlined or in_part or {select.NO_ROOM, select.NOT_CHOSEN} & codebase.left_out.keys():
+        whole, outlines = count(len(codebase.sizes), "file"), count(len(outlined), "outline")
         shown_names = listed(codebase.sizes, len(codebase.sizes) if verbose else _NAMES_SHOWN)
         yield f"made to fit: {outlines}, {whole} whole{': ' if shown_names else ''}{shown_names}"
-        yield from (f"shown in part: {shown(at.path)}, lines {at.where}" for at in codebase.windows)
+        yield from (f"shown in part: {shown(path)}, lines {part.where}" for path, part in in_part.items())
     if codebase.untracked:
         yield f"git does not track {len(codebase.untracked):,} of them: {listed(codebase.untracked)}"
     shares = [f"{shown(name)} {size / codebase.bytes:.0%}" for name, size in codebase.largest]

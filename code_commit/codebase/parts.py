@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from code_commit.codebase.text import lines_of, path_of, window
-from code_commit.exchange import Window
+from code_commit.codebase.text import part_of, path_of
 from code_commit.runs.diff import hunks_between
 from code_commit.runs.words import listed
+from code_commit.views import Part, lines_of
 
 if TYPE_CHECKING:
     from code_commit.codebase.outline import Definition
@@ -42,7 +42,7 @@ class FileRequest(NamedTuple):
 class FoundPart(NamedTuple):
     """The requested lines of a file, None if it has none of them, and a phrase for each item that the file lacks."""
 
-    window: Window | None
+    part: Part | None
     missing: Sequence[str]
 
 
@@ -96,7 +96,7 @@ def find_part(path: str, text: str, request: FileRequest) -> FoundPart:
             found += [(_with_comments(lines, each.first), each.last) for each in there]
         else:
             missing.append(_explain_missing(name, there or definitions, is_known=bool(there), number=len(missing)))
-    part = window(path, text, [*found, *_imports(definitions)]) if found else None
+    part = part_of(text, [*found, *_imports(definitions)]) if found else None
     return FoundPart(part, missing)
 
 
@@ -139,7 +139,7 @@ def _imports(definitions: "Iterable[Definition]") -> Iterator[tuple[int, int]]:
             yield each.first, each.last
 
 
-def carried_ranges(part: Window, before: str | None, now: str) -> list[tuple[int, int]]:
+def carried_ranges(part: Part, before: str | None, now: str) -> list[tuple[int, int]]:
     """Return where the lines of a part stand now, with those put in among them; `before` is the file of the part."""
     if before is None:
         return [_find_passage(first, text, now) for first, text in part.passages]

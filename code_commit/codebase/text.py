@@ -17,10 +17,25 @@ from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.errors import NotSetUpError
-from code_commit.exchange import VisibleFiles, Window
 from code_commit.files import identity_of, is_file, read_regular_file
 from code_commit.project import Project, read_text
 from code_commit.runs.words import count
+from code_commit.views import (
+    Basis,
+    FileView,
+    Name,
+    Outline,
+    Part,
+    Passage,
+    Removed,
+    Sight,
+    Unsure,
+    View,
+    Views,
+    Whole,
+    lines_of,
+    of_kind,
+)
 
 NAMES_LINE = "--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---"
 LEFT_OUT_LINE = "--- FILES THAT ARE NOT SHOWN ---"
@@ -110,7 +125,7 @@ class Section:
         return f"{header(f'{self.name} (outline, {self.bytes:,} bytes)')}{outline}\n"
 
 
-def window(path: str, text: str, ranges: Iterable[tuple[int, int]]) -> Window:
+def part_of(text: str, ranges: Iterable[tuple[int, int]]) -> Part:
     """Return these lines of a file, from a first to a last one each, from 1; ranges that are near are joined."""
     lines = lines_of(text)
     joined: list[list[int]] = []
@@ -119,26 +134,33 @@ def window(path: str, text: str, ranges: Iterable[tuple[int, int]]) -> Window:
             joined[-1][1] = max(last, joined[-1][1])
         elif first <= last:
             joined.append([first, last])
-    passages = [(first, "".join(f"{line}\n" for line in lines[first - 1 : last])) for first, last in joined]
-    return Window(path, len(lines), passages)
+    passages = (Passage(first, "".join(f"{line}\n" for line in lines[first - 1 : last])) for first, last in joined)
+    return Part(tuple(passages), len(lines))
 
 
-def lines_of(text: str) -> list[str]:
-    """Return the lines of a text without their ends and a BOM."""
-    text = text.removeprefix("\ufeff")
-    return text.removesuffix("\n").split("\n") if text else []
+def render(file: FileView, mark: str = "") -> str:
+    """Return a file as it stands in a prompt, after the line that names it and says what is shown of it."""
+    match file.view:
+        case Part():
+            return part_section(file.path, file.view, mark)
+        case Outline(size=size):
+            return file_section(f"{mark}{file.path} (outline, {size:,} bytes)", file.text)
+        case Removed():
+            return removal_header(file.path)
+        case _:
+            return file_section(f"{mark}{file.path}", file.text)
 
 
-def window_section(part: Window, mark: str = "", hidden: Sequence[tuple[int, str]] = ()) -> str:
+def part_section(path: str, part: Part, mark: str = "", hidden: Sequence[tuple[int, str]] = ()) -> str:
     """Return the passages of a file after a line that says which they are, with a line for each gap between them.
 
     `hidden` are the first lines and the names of definitions: a gap names those that begin in it.
     """
     text, end = "", 0
-    for (first, last), (_, passage) in zip(part.ranges, part.passages, strict=True):
-        text += (_describe_gap(end + 1, first - 1, hidden) if end else "") + passage
-        end = last
-    return file_section(f"{mark}{part.path} (lines {part.where} of {part.lines:,})", text)
+    for passage in part.passages:
+        text += (_describe_gap(end + 1, passage.first - 1, hidden) if end else "") + passage.text
+        end = passage.last
+    return file_section(f"{mark}{path} (lines {part.where} of {part.lines:,})", text)
 
 
 def _describe_gap(first: int, last: int, definitions: Iterable[tuple[int, str]]) -> str:
@@ -152,16 +174,16 @@ def _describe_gap(first: int, last: int, definitions: Iterable[tuple[int, str]])
     return _GAP.format(first, last, f": {', '.join(told)}" if told else "")
 
 
-def _read_window(match: re.Match[str], text: str) -> Window:
+def _read_part(match: re.Match[str], text: str) -> Part:
     """Return the passages under a codebase's line that names them: as many lines as it says, whatever these hold."""
     ranges = re.findall(r"(\d+)-(\d+)", match["lines"])
     most = sum(int(last) - int(first) + 2 for first, last in ranges)
-    passages, lines = [], f"\n{text}".partition(f"\n{header(match[0])}")[2].split("\n", max(most, 0))
+    passages, lines = list[Passage](), f"\n{text}".partition(f"\n{header(match[0])}")[2].split("\n", max(most, 0))
     for first, last in ranges:
         size = max(0, int(last) - int(first) + 1)
-        passages.append((int(first), "".join(f"{line}\n" for line in lines[:size])))
+        passages.append(Passage(int(first), "".join(f"{line}\n" for line in lines[:size])))
         lines = lines[size + 1 :]
-    return Window(match[1], int((match["of"] or "0").replace(",", "")), passages)
+    return Part(tuple(passages), int((match["of"] or "0").replace(",", "")))
 
 
 class Written(NamedTuple):
@@ -187,14 +209,12 @@ class Written(NamedTuple):
 class Codebase:
     """A codebase: the parts of its text, or the file that holds it, and what it shows of each file.
 
-    `sizes` are the bytes of each whole file; `left_out` has the other files by reason, each with a detail or "".
+    `left_out` has the files that it does not show, by reason, each with a detail or "".
     """
 
     parts: Sequence[str]
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    outlined: Sequence[str] = ()
-    windows: Sequence[Window] = ()
-    is_partial: bool = False
+    views: Views = field(default_factory=dict)
+    basis: Basis = "read"
     left_out: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     untracked: Sequence[str] = ()
     warnings: Sequence[str] = ()
@@ -213,14 +233,20 @@ class Codebase:
         sizes = (len(part.encode("utf-8", "surrogatepass")) for part in self.parts)
         return self.written.bytes if self.written else sum(sizes)
 
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """The sizes of the files that it holds whole, 0 where only the line that names one says so."""
+        sizes = {path: view.size for path, view in of_kind(self.views, Whole).items()}
+        return sizes | dict.fromkeys(of_kind(self.views, Unsure), 0)
+
     @property
     def largest(self) -> list[tuple[str, int]]:
         return sorted(self.sizes.items(), key=lambda file: -file[1])[:_LARGEST]
 
     @property
-    def shown(self) -> VisibleFiles:
-        whole = frozenset(self.sizes) if self.is_partial else None
-        return VisibleFiles(self.text, whole, windows={part.path: part for part in self.windows})
+    def shown(self) -> Sight:
+        is_partial = any(isinstance(view, Part | Outline | Name) for view in self.views.values())
+        return Sight(self.views, self.text, (), self.basis, is_partial)
 
 
 def read_codebase(project: Project) -> Codebase:
@@ -230,16 +256,19 @@ def read_codebase(project: Project) -> Codebase:
 
 
 def parse_codebase(text: str, root: Path) -> Codebase:
-    """Return a text as the codebase of the project at this root; a part counts only where the project has its file."""
+    """Return a text as the codebase of the project at this root.
+
+    A file that it names before a text is Unsure. A part, an outline, or a name alone counts only where the project has
+    the file, and no line names it before a text.
+    """
     sections = [(_PART.fullmatch(name), name) for name, _ in read_sections(text)]
-    whole = {name for part, name in sections if not part}
-    parts = [part for part, _ in sections if part and is_file(root / part[1])]
-    windows = [_read_window(part, text) for part in parts if part["lines"]]
-    outlined = [part[1] for part in parts if not part["lines"]]
-    only_named = [name for name in names_at_end(text) if is_file(root / name)]
-    is_partial = bool(only_named) or not whole.issuperset(part[1] for part in parts)
-    sizes = dict.fromkeys(whole.difference(_OWN_NAMES, outlined, only_named, (part.path for part in windows)), 0)
-    return Codebase([text], sizes, outlined, windows, is_partial)
+    views: dict[str, View] = dict.fromkeys(names_at_end(text), Name(0))
+    for part, _ in sections:
+        if part:
+            views[part[1]] = _read_part(part, text) if part["lines"] else Outline(0)
+    views = {path: view for path, view in views.items() if is_file(root / path)}
+    unsure = {name: Unsure() for part, name in sections if not part and name not in _OWN_NAMES}
+    return Codebase([text], views | unsure)
 
 
 def names_at_end(text: str) -> list[str]:
@@ -267,13 +296,3 @@ def path_of(line: str, files: Collection[str]) -> str:
     """Return the path that a line of a list names, without decoration around it."""
     match = re.fullmatch(_DRESSED, line[:_LONGEST_LINE])
     return line if line in files or not match else match[1]
-
-
-def find_unseen(texts: Mapping[str, str], codebase: str) -> set[str]:
-    """Return the paths whose text does not stand in the codebase at a line start, apart from line ends and a BOM."""
-    rollup = _plain(codebase)
-    return {path for path, text in texts.items() if _plain(text).rstrip("\n") not in rollup}
-
-
-def _plain(text: str) -> str:
-    return f"\n{text}".replace("\r\n", "\n").replace("\n\ufeff", "\n")

@@ -12,15 +12,17 @@ from code_commit.check import RunInputs, plan_run
 from code_commit.codebase.text import REPLACEMENT, parse_codebase, read_codebase
 from code_commit.commands.output import recording, show_end
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
-from code_commit.exchange import Response, VisibleFiles
+from code_commit.exchange import Response
 from code_commit.interrupts import interruptible
 from code_commit.parse import notes_of
 from code_commit.project import Project, require_text
+from code_commit.runs.log import read_sight
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
 from code_commit.settings import add_settings
 from code_commit.start import Run, start_run
 from code_commit.terminal import shown
+from code_commit.views import Sight
 from code_commit.workflow import build_project, change_files, end_dry, verify_response
 
 DESCRIPTION = """\
@@ -62,14 +64,16 @@ def _apply_saved(
     plan = plan_run(project, options, inputs)
     response = Response(_read_response(source, progress), finish_reason="")
     codebase = read_codebase(project) if project.codebase_file.exists() else None
-    shows = _read_prompt(project, source) or (codebase.shown._replace(is_guess=True) if codebase else None)
+    shows = _read_prompt(project, source) or (codebase.shown._replace(basis="guessed") if codebase else None)
     with start_run(plan, codebase, progress) as run:
         return interruptible(lambda: _apply(run, response, shows))
 
 
-def _read_prompt(project: Project, source: str) -> VisibleFiles | None:
-    """Return what the prompt beside a response in a log folder shows; None without one."""
+def _read_prompt(project: Project, source: str) -> Sight | None:
+    """Return what the prompt beside a response in a log shows; None without one. An older log has it in its words."""
     name = re.fullmatch(r"(\d+)-response\.txt", Path(source).name)
+    if name and (shows := read_sight(Path(source).parent, f"{name[1]}-query.txt")):
+        return shows
     try:
         prompt = Path(source).with_name(f"{name[1]}-query.txt").read_text("utf-8") if name else ""
     except (OSError, UnicodeDecodeError):
@@ -79,7 +83,7 @@ def _read_prompt(project: Project, source: str) -> VisibleFiles | None:
     return shows if prompt else None
 
 
-def _apply(run: Run, response: Response, shows: VisibleFiles | None) -> RunRecord:
+def _apply(run: Run, response: Response, shows: Sight | None) -> RunRecord:
     log, attempt = run.log, run.log.attempt(1)
     attempt.given(response, notes_of(response.text))
     if run.plan.settings.dry_run:

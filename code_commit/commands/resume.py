@@ -30,7 +30,7 @@ from code_commit.llm.models import check_base_url, choose_model
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project
 from code_commit.runs.list import UnreadableRun, add_run_argument, argument_of, find_run_folders, read_run, status_of
-from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN
+from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN, read_sight
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.runs.replies import read_reply
@@ -214,6 +214,9 @@ def _codebase_of(folder: Path, project: Project) -> Codebase | None:
     """Return the codebase of the run's latest prompt, None where an older version kept none."""
     numbers = [found[1] for path in folder.iterdir() if (found := _NUMBERED.fullmatch(path.name))]
     names = [f"{number}-{CODEBASE_OF_RUN}" for number in sorted(numbers, key=int, reverse=True)]
-    texts = (_text_of(folder, name) for name in (*names, CODEBASE_OF_RUN))
-    text = next((text for text in texts if text is not None), None)
-    return None if text is None else parse_codebase(text, project.root)
+    texts = ((name, _text_of(folder, name)) for name in (*names, CODEBASE_OF_RUN))
+    name, text = next((found for found in texts if found[1] is not None), ("", None))
+    if text is None:
+        return None
+    sight = read_sight(folder, name)
+    return Codebase([text], sight.views, sight.basis) if sight else parse_codebase(text, project.root)

@@ -18,6 +18,7 @@ from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry
 from code_commit.settings import MOST, add_settings, load_settings
 from code_commit.terminal import shown
+from code_commit.views import Outline, Part, of_kind
 
 DESCRIPTION = """\
 Writes agent-config/codeRollup.txt, the codebase as one text: every file that
@@ -143,8 +144,8 @@ def _as_json(codebase: Codebase) -> dict[str, Any]:
         "bytes": codebase.bytes,
         "tokens": tokens_of(codebase),
         "largest": [{"path": name, "bytes": size, "share": size / codebase.bytes} for name, size in codebase.largest],
-        "outlines": list(codebase.outlined),
-        "parts": [part.path for part in codebase.windows],
+        "outlines": list(of_kind(codebase.views, Outline)),
+        "parts": list(of_kind(codebase.views, Part)),
         "untracked": list(codebase.untracked),
         "left_out": [
             {"path": os.fsencode(name).decode("utf-8", "replace"), "reason": reason, "detail": detail}

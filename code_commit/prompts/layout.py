@@ -8,24 +8,22 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from code_commit.changes import FileChange, FileRemoval, FileReplacement
 from code_commit.codebase.text import (
     REPLACEMENT,
     Codebase,
-    file_section,
     header,
     read_sections,
-    removal_header,
+    render,
     replacement_header,
-    window_section,
 )
 from code_commit.errors import NotSetUpError
-from code_commit.exchange import Prompt, ShownFile, VisibleFiles, Window, labelled
+from code_commit.exchange import Prompt, labelled
 from code_commit.prompts.dialogue import Turn, lay_out_dialogue
 from code_commit.runs.diff import hunks_between
 from code_commit.runs.words import duration
 from code_commit.settings import Settings
 from code_commit.terminal import shown
+from code_commit.views import FileView, Outline, Part, Removed, Sight, of_kind
 
 Layout = Literal["spec", "cached", "short"]
 _TASK_AGAIN, _LONGEST_AGAIN = ":\n\n{query}\n\n", 1_000  # characters of a task that is repeated at the end
@@ -72,12 +70,12 @@ class Task(NamedTuple):
 
 
 class FailedBuild(NamedTuple):
-    """A failed build in a repair prompt: `replacements` are changed files as they are now, `originals` as before the
-    run.
+    """A failed build in a repair prompt: `replacements` are changed files as they are now, `originals` their texts
+    before the run.
     """
 
     output: str
-    replacements: Sequence[FileChange]
+    replacements: Sequence[FileView]
     originals: Mapping[str, str] = {}
 
 
@@ -146,7 +144,7 @@ def most_attempts(settings: Settings) -> int:
 def _offers_edits(settings: Settings, codebase: Codebase) -> bool:
     if settings.answer_format == "auto":
         is_long = (content.count("\n") > _LONG_FILE for _, content in read_sections(codebase.text))
-        return bool(codebase.windows) or any(is_long)
+        return bool(of_kind(codebase.views, Part)) or any(is_long)
     return settings.answer_format == "edits"
 
 
@@ -186,7 +184,7 @@ def lay_out(
     task: Task,
     history: Sequence[str] = (),
     failed: FailedBuild | None = None,
-    additions: Sequence[ShownFile] = (),
+    additions: Sequence[FileView] = (),
     rejection: Rejection | None = None,
 ) -> Prompt:
     """Return the prompt of the first call, or where a build failed the one that asks for a repair. `additions` are
@@ -198,14 +196,14 @@ def lay_out(
     build = failed or FailedBuild("", ())
     phase, closing = split_closing(task.prompts.repair_query if failed else task.prompts.initial_query)
     asked, changed = {file.path for file in additions}, {change.path for change in build.replacements}
-    windows = {part.path: part for part in additions if isinstance(part, Window)}
-    changes = list(_show_changes(task, build, windows, asked))
-    files = [file for file in additions if isinstance(file, FileReplacement) and file.path not in changed]
-    added = [file_section(file.path, file.content) for file in files]
-    is_long = windows or any(text.count("\n") > _LONG_FILE + 1 for text in [*changes, *added])
+    parts_now = {file.path: file for file in additions if isinstance(file.view, Part)}
+    changes = list(_show_changes(task, build, parts_now, asked))
+    others = [file for file in additions if file.path not in changed]
+    added = [render(file) for file in others if not isinstance(file.view, Part)]
+    is_long = parts_now or any(text.count("\n") > _LONG_FILE + 1 for text in [*changes, *added])
     late_edits = task.late_edits if is_long else ""
     phase = late_edits + phase + _tell_attempt(task, history)
-    added += [window_section(part) for path, part in windows.items() if path not in changed]
+    added += [render(file) for file in others if isinstance(file.view, Part)]
     query, codebase = labelled("query", task.query), labelled("codebase", task.codebase.text)
     output = labelled("build.sh output", build.output) if failed else ""
     unseen = labelled("codebase additions", "".join(added)) if added else ""
@@ -213,30 +211,28 @@ def lay_out(
     end = replacements + _end(task, closing, rejection, offers_edits=bool(task.edits or late_edits))
     parts = {"query": task.query, "codebase": task.codebase.text, "build output": build.output}
     parts |= {"codebase additions": "".join(added), "file replacements": "".join(changes)}
-    shows = _visible_files(task, build, files, windows)
+    shows = _sight_of(task, additions, build)
     if task.layout == "cached":
         return Prompt(rules, codebase + query, unseen + phase + output + end, parts, shows)
     return Prompt(rules + phase, "", output + query + codebase + unseen + end, parts, shows)
 
 
 def lay_out_short(
-    task: Task, turns: Sequence[Turn] = (), failed: FailedBuild | None = None, added: Sequence[ShownFile] = ()
+    task: Task, turns: Sequence[Turn] = (), failed: FailedBuild | None = None, added: Sequence[FileView] = ()
 ) -> Prompt:
     """Return a prompt as an exchange of messages. A file that is now as an answer sent it is not shown again."""
     build, sent = failed or FailedBuild("", ()), "\n".join(turn.response for turn in turns)
     others = [
         each
         for each in build.replacements
-        if isinstance(each, FileRemoval) or f"^^^{each.path}\n{each.content.rstrip()}\n" not in sent
+        if isinstance(each.view, Removed) or f"^^^{each.path}\n{each.text.rstrip()}\n" not in sent
     ]
     changed = "".join(_show_changes(task, build._replace(replacements=others), {}, ()))
     codebase, instructions = task.codebase.text, task.prompts.short_instructions
     system, earlier, last = lay_out_dialogue(instructions, codebase, task.query, turns, changed)
     flat = "".join(f"[{role}]\n{text}" for role, text in earlier) + "[user]\n"
     parts = {"query": task.query, "codebase": codebase, "build output": build.output, "answers": sent}
-    windows = {part.path: part for part in added if isinstance(part, Window)}
-    shows = _visible_files(task, build, [file for file in added if isinstance(file, FileReplacement)], windows)
-    return Prompt(system + task.circumstances, flat, last, parts, shows, earlier)
+    return Prompt(system + task.circumstances, flat, last, parts, _sight_of(task, added, build), earlier)
 
 
 def _end(task: Task, closing: str, rejection: Rejection | None, *, offers_edits: bool) -> str:
@@ -258,16 +254,17 @@ def _tell_attempt(task: Task, history: Sequence[str]) -> str:
     return before + (_LAST if number == task.attempts else "")
 
 
-def _visible_files(
-    task: Task, build: FailedBuild, added: Iterable[FileReplacement], windows: Mapping[str, Window]
-) -> VisibleFiles:
-    """Return what the prompt shows of files: the codebase, the added files, and the changed ones as they are now."""
-    shown_files = (file for file in (*added, *build.replacements) if isinstance(file, FileReplacement))
-    texts = {file.path: file.content for file in shown_files if file.path not in windows}
-    removed = tuple(change.path for change in build.replacements if isinstance(change, FileRemoval))
-    codebase = task.codebase.shown
-    in_part = {path: part for path, part in {**codebase.windows, **windows}.items() if path not in texts}
-    return codebase._replace(files=texts, removed=removed, windows=in_part)
+def _sight_of(task: Task, added: Sequence[FileView], build: FailedBuild) -> Sight:
+    """Return what the prompt shows of files: the codebase, then the added files, then the changed ones as they are now.
+
+    An added outline takes nothing away, and of a changed file with added lines these are shown.
+    """
+    codebase, parts = task.codebase.shown, {file.path for file in added if isinstance(file.view, Part)}
+    changed = [file for file in build.replacements if file.path not in parts]
+    beside = [*(file for file in added if file.path not in {change.path for change in changed}), *changed]
+    views = dict(codebase.views)
+    views |= {file.path: file.view for file in beside if not (isinstance(file.view, Outline) and file.path in views)}
+    return codebase._replace(views=views, beside=[file.text for file in beside])
 
 
 def _ended(content: str) -> str:
@@ -275,18 +272,18 @@ def _ended(content: str) -> str:
 
 
 def _show_changes(
-    task: Task, failed: FailedBuild, windows: Mapping[str, Window], asked: Collection[str]
+    task: Task, failed: FailedBuild, parts: Mapping[str, FileView], asked: Collection[str]
 ) -> Iterator[str]:
     """Yield each changed file by path: in part, whole, or as a much shorter diff against the codebase that holds it."""
     codebase = f"\n{task.codebase.text}" if task.diffs else ""
     for change in sorted(failed.replacements, key=lambda change: change.path):
-        if isinstance(change, FileRemoval):
-            yield removal_header(change.path)
+        if isinstance(change.view, Removed):
+            yield render(change)
             continue
-        if change.path in windows:
-            yield window_section(windows[change.path], REPLACEMENT).removesuffix("\n")
+        if change.path in parts:
+            yield render(parts[change.path], REPLACEMENT).removesuffix("\n")
             continue
-        text, original = _ended(change.content), failed.originals.get(change.path)
+        text, original = _ended(change.text), failed.originals.get(change.path)
         is_diff = False
         if task.diffs and original is not None and change.path not in asked:
             _, held, after = codebase.partition(f"\n{header(change.path)}{_ended(original)}")

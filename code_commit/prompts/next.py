@@ -7,12 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from code_commit.changes import FileChange, FileRemoval, FileReplacement, FilesAskedError, RejectedResponseError
+from code_commit.changes import FilesAskedError, RejectedResponseError
 from code_commit.codebase.additions import FileViewer, find_additions, show_asked, show_unseen, without_passed
 from code_commit.codebase.parts import carried_ranges
-from code_commit.codebase.text import Codebase, file_section, window, window_section
+from code_commit.codebase.text import Codebase, part_of, render
 from code_commit.errors import LogError, NotSetUpError
-from code_commit.exchange import Prompt, ShownFile, VisibleFiles, Window
+from code_commit.exchange import Prompt
 from code_commit.files import Tree, decode_text, read_ends
 from code_commit.paths.secrets import explain_secret
 from code_commit.project import Project
@@ -23,7 +23,8 @@ from code_commit.redaction import Redactor
 from code_commit.runs.log import AttemptLog
 from code_commit.runs.record import BuildResult
 from code_commit.settings import Settings
-from code_commit.terminal import render
+from code_commit.terminal import render as render_output
+from code_commit.views import FileView, Hidden, Outline, Part, Removed, Views, Whole, of_kind, whole
 
 _LEAST_SHARE = 10  # one part in so many is for the codebase; the room kept for the answer gives way
 # characters of files that answers may ask for in a run whose model's window is not known
@@ -58,7 +59,7 @@ class Outcome(NamedTuple):
     failed: FailedBuild | None = None
     reasons: Sequence[str] = ()
     response: str = ""
-    unseen: Sequence[ShownFile] = ()
+    unseen: Sequence[FileView] = ()
     send_whole: Sequence[str] = ()
     ends_alone: Sequence[str] = ()
 
@@ -84,20 +85,18 @@ def _next_dialogue(task: Task, outcomes: Sequence[Outcome], failed: FailedBuild 
     return prompt
 
 
-def _shown_since(outcomes: Sequence[Outcome], failed: FailedBuild | None) -> list[ShownFile]:
-    shown = dict[str, ShownFile]()
+def _shown_since(outcomes: Sequence[Outcome], failed: FailedBuild | None) -> list[FileView]:
+    """Return the files that were shown beside the codebase, each as shown last; an outline stays beside lines."""
+    shown = dict[tuple[str, bool], FileView]()
     for outcome in outcomes:
-        shown |= {file.path: file for file in outcome.unseen if outcome.failed is None or outcome.failed is failed}
+        if outcome.failed is None or outcome.failed is failed:
+            shown |= {(file.path, isinstance(file.view, Outline)): file for file in outcome.unseen}
     return list(shown.values())
 
 
 def _as_turn(done: Outcome) -> Turn:
-    files = [
-        window_section(file) if isinstance(file, Window) else file_section(file.path, file.content)
-        for file in done.unseen
-    ]
     output = done.failed and done.failed.output
-    return Turn(done.response, output, done.reasons, "".join(files), done.ends_alone)
+    return Turn(done.response, output, done.reasons, "".join(map(render, done.unseen)), done.ends_alone)
 
 
 def _tell_rejection(task: Task, outcome: Outcome) -> Rejection:
@@ -123,13 +122,13 @@ class Conversation:
         self._task = task
         self._longest, self._shrink = room
         self._outcomes: list[Outcome] = []
-        self._shows = VisibleFiles()
+        self._views: Views = {}
         self._texts: dict[str, str] = {}  # of files shown in part, as they were then
 
     def next_prompt(self) -> Prompt:
         """Return the next prompt, with a smaller codebase where it is too long and the settings want that."""
         prompt = self._fitting_prompt()
-        self._shows = prompt.shows
+        self._views = prompt.shows.views
         return prompt
 
     def _fitting_prompt(self) -> Prompt:
@@ -149,13 +148,12 @@ class Conversation:
         redact, longest = self._redactor.redact_text, self._longest
         if longest is None:
             asked = (file for done in self._outcomes if not done.failed for file in done.unseen)
-            room = _ROOM_WITHOUT_WINDOW - sum(len(file.content) for file in asked)
+            room = _ROOM_WITHOUT_WINDOW - sum(len(file.text) for file in asked)
         else:
             room = longest - len(next_prompt(self._task, self._outcomes).text)
         room += len(self._task.codebase.text) // 2 if self._shrink else 0
         if isinstance(rejection, FilesAskedError):
-            names, codebase = rejection.names, self._task.codebase.text
-            shown, told = show_asked(self._viewer(), codebase, names, room)
+            shown, told = show_asked(self._viewer(), self._task.codebase.shown, rejection.names, room)
             start, _, notes = tell_attempt(attempt.record)
             summary = AttemptSummary(*map(redact, (start, f"; {told}", notes)))
             self._outcomes.append(Outcome(summary, response=redact(answer.text), unseen=shown))
@@ -195,15 +193,15 @@ class Conversation:
         self._outcomes.append(Outcome(summary, *same, failed, (), text, named, ends_alone=left))
 
     def _viewer(self) -> FileViewer:
-        project, redactor, shows = self._project, self._redactor, self._shows
         show_lines = self._show_lines if self._settings.answer_format != "files" else None
-        return FileViewer(project, redactor, show_lines, in_part=shows.windows.keys(), whole=shows.files.keys())
+        return FileViewer(self._project, self._redactor, show_lines, self._views)
 
-    def _show_lines(self, path: str, text: str, ranges: Sequence[tuple[int, int]]) -> Window:
+    def _show_lines(self, path: str, text: str, ranges: Sequence[tuple[int, int]]) -> FileView:
         """Return lines of a file as it is now, with those of it that the last prompt showed."""
-        part, before = self._shows.windows.get(path), self._texts.get(path)
+        view, before = self._views.get(path), self._texts.get(path)
         self._texts[path] = text
-        return window(path, text, [*ranges, *(carried_ranges(part, before, text) if part else ())])
+        part = part_of(text, [*ranges, *(carried_ranges(view, before, text) if isinstance(view, Part) else ())])
+        return FileView(path, part, part.content)
 
     def _compare(self, attempt: AttemptLog, blocks: str, failure: object = None) -> tuple[object, object]:
         """Note the first attempts with the same blocks and with the same failure, and return both values."""
@@ -221,17 +219,17 @@ class Conversation:
             replacements = [_read_replacement(tree, path, redact, known_text) for path in sorted(changed)]
         return FailedBuild(output, replacements)
 
-    def _named_by(self, failed: FailedBuild, changed: Collection[str]) -> list[ShownFile]:
+    def _named_by(self, failed: FailedBuild, changed: Collection[str]) -> list[FileView]:
         """Return the files that the output names, and the changed ones of which the last prompt showed lines."""
-        viewer, shown = self._viewer(), list[ShownFile]()
+        viewer, shown, in_part = self._viewer(), list[FileView](), of_kind(self._views, Part).keys()
         if self._settings.codebase_additions:
-            whole = {file.path for done in self._outcomes for file in done.unseen if not done.failed}
-            known = {*changed, *whole}.difference(viewer.in_part)
-            shown = find_additions(viewer, self._task.codebase.text, failed.output, known)
-        others = set(viewer.in_part).difference(file.path for file in shown) if viewer.show_lines else ()
+            asked = (file for done in self._outcomes if not done.failed for file in done.unseen)
+            known = {*changed, *(file.path for file in asked if not isinstance(file.view, Outline))}.difference(in_part)
+            shown = find_additions(viewer, self._task.codebase.shown, failed.output, known)
+        others = set(in_part).difference(file.path for file in shown) if viewer.show_lines else ()
         for file in failed.replacements:
-            if file.path in others and isinstance(file, FileReplacement):
-                shown.append(self._show_lines(file.path, file.content, ()))
+            if file.path in others and isinstance(file.view, Whole):
+                shown.append(self._show_lines(file.path, file.text, ()))
         return shown
 
 
@@ -243,19 +241,20 @@ def _last_failed(outcomes: Sequence[Outcome]) -> FailedBuild | None:
     return next((outcome.failed for outcome in reversed(outcomes) if outcome.failed), None)
 
 
-def _read_replacement(tree: Tree, path: str, redact: Callable[[str], str], known: Callable[[], str]) -> FileChange:
+def _read_replacement(tree: Tree, path: str, redact: Callable[[str], str], known: Callable[[], str]) -> FileView:
+    """Return a changed file as it is now."""
     try:
         text = decode_text(tree.read(path)[0])
-        if why := explain_secret(path, [text], known):
-            return FileReplacement(path, _UNREADABLE.format(f"it is {why}"))
-        return FileReplacement(path, redact(text))
+        if not (secret := explain_secret(path, [text], known)):
+            return whole(path, redact(text))
+        why = f"it is {secret}"
     except (FileNotFoundError, NotADirectoryError):
-        return FileRemoval(path)
+        return FileView(path, Removed(), "")
     except ValueError as error:
         why = f"it {error}"
     except OSError as error:
         why = error.strerror or "it cannot be read"
-    return FileReplacement(path, _UNREADABLE.format(why))
+    return FileView(path, Hidden(why), _UNREADABLE.format(why))
 
 
 def read_build_output(log_file: Path, limit: int, shown_name: str) -> str:
@@ -267,7 +266,7 @@ def read_build_output(log_file: Path, limit: int, shown_name: str) -> str:
         ends = read_ends(log_file, window, window)
     except OSError as error:
         raise LogError(log_file, error) from error
-    head, unread, tail = render(ends.head), ends.between, render(ends.tail)
+    head, unread, tail = render_output(ends.head), ends.between, render_output(ends.tail)
     text = head + tail
     if not unread and (not limit or len(text.encode()) <= limit):
         return text

@@ -15,7 +15,7 @@ from typing import Any, Self
 from code_commit.changes import DeclinedError, RejectedResponseError, RunWarning, VerifiedChanges, WarningKind
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, known_error
 from code_commit.exchange import FailedRequest, Prompt, RequestBody, Response, Settlement, Usage
-from code_commit.files import KeptRoom, ending_signals_held, replacing
+from code_commit.files import KeptRoom, ending_signals_held, read_regular_file, replacing
 from code_commit.git import Repository
 from code_commit.interrupts import hold_signals
 from code_commit.project import Project
@@ -30,10 +30,12 @@ from code_commit.runs.words import rejection_of, ways_on
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.version import __version__
+from code_commit.views import Sight, dump_sight, load_sight
 
 BeforeEnd = Callable[["RunLog", Status], object]  # called with the run's status before its end is written
 # the inputs of the run; N-codebase.txt is the codebase of attempt N
 QUERY_OF_RUN, CODEBASE_OF_RUN = "query.txt", "codebase.txt"
+_SHOWS = "shows.json"  # what N-query.txt, or a codebase.txt, shows of files
 _LONGEST_NAME = 500
 _MOST_NOTES = 20_000  # characters in run.json; N-response.txt has all of them
 
@@ -74,6 +76,24 @@ def reopen_run_log(
     record.schema_version = records.SCHEMA_VERSION
     record.pid, record.process_start = os.getpid(), process_start(os.getpid())
     return RunLog(run, listener, project.git, before_end)
+
+
+def read_sight(folder: Path, name: str) -> Sight | None:
+    """Return what a prompt or a codebase in a log shows of files; None where the log does not say so."""
+    try:
+        text, data = (read_regular_file(folder / each) for each in (name, _shows_of(name)))
+        return load_sight(data, text.decode("utf-8", "surrogatepass"))
+    except (OSError, ValueError):
+        return None
+
+
+def _shows_of(name: str) -> str:
+    """Return the name of the file that says what the prompt, or the codebase, of this name shows."""
+    return (
+        name.removesuffix("query.txt") + _SHOWS
+        if name.endswith("query.txt")
+        else f"{name.removesuffix('.txt')}-{_SHOWS}"
+    )
 
 
 class RunLog:
@@ -193,6 +213,12 @@ class RunLog:
     def write_bytes(self, name: str, data: bytes) -> None:
         self._write(name, self.redactor.redact(data))
 
+    def write_codebase(self, sight: Sight, number: int | None = None) -> None:
+        """Keep the codebase that the run began with, or that an attempt made to fit, and what it shows of each file."""
+        name = CODEBASE_OF_RUN if number is None else f"{number}-{CODEBASE_OF_RUN}"
+        self.write_json(_shows_of(name), dump_sight(sight))
+        self.write_text(name, sight.codebase)
+
     def write_json(self, name: str, value: Any) -> None:
         self._write(name, self.redactor.redact_json(value))
 
@@ -218,6 +244,7 @@ class AttemptLog:
         self._responded = self._started
 
     def asking(self, prompt: Prompt) -> None:
+        self._log.write_json(self._name(_SHOWS), dump_sight(prompt.shows))
         self._log.write_text(self._name("query.txt"), prompt.text)
         self.record.model = self._log.record.asked_model
         self._started = time.monotonic()
@@ -294,6 +321,13 @@ class AttemptLog:
         except FileNotFoundError:
             return None
         return Response(text, self.record.finish_reason, self.record.incomplete, self.record.cut_off)
+
+    def recorded_sight(self, made_again: Sight) -> Sight:
+        """Return what the prompt of this attempt of an interrupted run showed, as far as the log of an older version
+        has it. The texts are those of the prompt that was made again.
+        """
+        kept = read_sight(self._log.folder, self._name("query.txt"))
+        return kept._replace(codebase=made_again.codebase, beside=made_again.beside) if kept else made_again
 
     def given(self, response: Response, notes: str) -> None:
         self._take(response, notes)

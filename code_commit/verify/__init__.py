@@ -23,9 +23,7 @@ from code_commit.changes import (
     VerifiedChange,
     VerifiedChanges,
 )
-from code_commit.codebase.text import find_unseen
 from code_commit.errors import ApplyError, NotSetUpError
-from code_commit.exchange import VisibleFiles
 from code_commit.files import decode_text, folders_of
 from code_commit.git import Index, UnansweredError, match_patterns
 from code_commit.paths import names
@@ -45,12 +43,13 @@ from code_commit.verify.content import (
     settle_new_files,
     verified_change,
 )
-from code_commit.verify.edits import STALE_PART, UNSEEN_PART, Span, VisibleLines, find_shown, lines_in_ranges
+from code_commit.verify.edits import STALE_PART, UNSEEN_PART, VisibleLines, find_shown, lines_in_ranges
 from code_commit.verify.formats import Surroundings, find_formats
 from code_commit.verify.ignored import IgnoreFiles, ignored_paths
 from code_commit.verify.markdown import without_fences
 from code_commit.verify.omission import ChangedFile, find_omissions
 from code_commit.verify.resemblance import NewFiles
+from code_commit.views import Part, Removed, Sight, Span, Whole, find_unseen, of_kind
 
 __all__ = ["Rules", "capture_rules", "ignored_paths", "verify_changes"]
 Originals = dict[str, OriginalFile | None]  # the content at each path before the change, None for a new file
@@ -70,6 +69,7 @@ _BLANKS, _BOM = " \t\r", "\ufeff"
 _UNSEEN = (
     "[codebase] shows at most an outline of it, a change could lose the rest: ask for the file with ^^^files first"
 )
+_CHANGED_SINCE = "has changed since it was shown, a change could lose that: ask for the file with ^^^files first"
 _NOT_HELD = "the code rollup does not hold it as it is now"
 _STALE = f"{_NOT_HELD}: leave it as it is"
 _ENDS_ALONE = "the answer differs from it in line ends or the last newline alone"
@@ -147,22 +147,22 @@ def verify_changes(
     changes: Sequence[RequestedChange],
     project: Project,
     rules: Rules,
-    shown_files: VisibleFiles | None,
+    sight: Sight | None,
     reasons: Reasons | None = None,
 ) -> VerifiedChanges:
-    """Return the changes in the form to apply, checked against every rule. `shown_files` is None if it is unknown what
-    the LLM saw. Raises RejectedResponseError with all violations, after `reasons`, and ApplyError.
+    """Return the changes in the form to apply, checked against every rule. `sight` is None if it is unknown what the
+    LLM saw. Raises RejectedResponseError with all violations, after `reasons`, and ApplyError.
     """
     findings = _Findings(list(dict.fromkeys(changes)), reasons or Reasons())
     _check_paths(findings, project, rules)
     originals = _check_tree(findings, project, rules)
-    _check_new_paths(findings, originals, project, rules, shown_files)
-    gone = findings.removed.union(shown_files.removed if shown_files else ())
+    _check_new_paths(findings, originals, project, rules, sight)
+    gone = findings.removed.union(of_kind(sight.views, Removed) if sight else ())
     _check_git(findings, originals, gone, project, rules)
-    _check_secrets(findings, originals, project, rules, shown_files)
-    stale = list(_check_seen(findings, originals, shown_files, strict=rules.settings.strict)) if shown_files else []
+    _check_secrets(findings, originals, project, rules, sight)
+    stale = list(_check_seen(findings, originals, sight, strict=rules.settings.strict)) if sight else []
     surroundings = Surroundings(lambda path: (project.root / path).is_file() or path in originals, rules.query)
-    verified = _check_content(findings, originals, rules, shown_files or VisibleFiles(), surroundings)
+    verified = _check_content(findings, originals, rules, sight or Sight(), surroundings)
     findings.reasons.reject(rules.redactor.redact_quotations)
     try:
         verified = settle_new_files(verified, project)
@@ -214,7 +214,7 @@ def _check_tree(findings: _Findings, project: Project, rules: Rules) -> Original
 
 
 def _check_new_paths(
-    findings: _Findings, originals: Originals, project: Project, rules: Rules, shows: VisibleFiles | None
+    findings: _Findings, originals: Originals, project: Project, rules: Rules, sight: Sight | None
 ) -> None:
     """Reject new paths that are likely meant to be others."""
     removed = findings.removed
@@ -229,7 +229,7 @@ def _check_new_paths(
     created = NewFiles({path: files[path] for path in new if path in files}, answered, tracked, rules.query)
     doubts += [*resemblance.find_astray(created, project)]
     doubts += [*resemblance.find_copies(created, project)]
-    doubts += resemblance.find_gone(new, shows, project, tracked) if shows else ()
+    doubts += resemblance.find_gone(new, sight.views, project, tracked) if sight else ()
     for doubt in doubts:
         if doubt.is_certain or doubt.path not in files:  # the literal reading of an edit or removal is no way
             findings.close(doubt.path, doubt.rule, f"{doubt.fact}: {doubt.advice}")
@@ -253,10 +253,10 @@ def _check_git(
 
 
 def _check_secrets(
-    findings: _Findings, originals: Originals, project: Project, rules: Rules, shown_files: VisibleFiles | None
+    findings: _Findings, originals: Originals, project: Project, rules: Rules, sight: Sight | None
 ) -> None:
     """Reject every change of a secret that the LLM was not shown, and tell nothing else about the file."""
-    shown_text = functools.cache(lambda: shown_files.text if shown_files else "")
+    shown_text = functools.cache(lambda: sight.text if sight else "")
     texts = {}
     for path in findings.open_paths:
         original = originals[path]
@@ -280,18 +280,18 @@ def _is_named(path: str, allow: Sequence[str]) -> bool:
 
 
 def _check_content(
-    findings: _Findings, originals: Originals, rules: Rules, shown_files: VisibleFiles, surroundings: Surroundings
+    findings: _Findings, originals: Originals, rules: Rules, sight: Sight, surroundings: Surroundings
 ) -> list[VerifiedChange]:
     """Return the changes that pass. A file that the prompt showed as removed need not be removed again."""
     verified, taken = list[VerifiedChange](), dict[str, tuple[RequestedChange, FileChange]]()
-    shown_lines = functools.cache(lambda: {line.rstrip(_BLANKS).lstrip(_BOM) for line in shown_files.text.split("\n")})
+    shown_lines = functools.cache(lambda: {line.rstrip(_BLANKS).lstrip(_BOM) for line in sight.text.split("\n")})
     umask = read_umask()
     for asked in findings.open:
         if isinstance(asked, EditBlock) and rules.settings.answer_format == "files":
             findings.add(asked.path, "whole-file", _WHOLE_FILE)
             continue
         original = originals[asked.path]
-        if isinstance(asked, FileRemoval) and original is None and asked.path in shown_files.removed:
+        if isinstance(asked, FileRemoval) and original is None and isinstance(sight.views.get(asked.path), Removed):
             continue
         change = _check_format(findings, asked, original, surroundings)
         visible = VisibleLines(findings.shown_lines.get(change.path), shown_lines)
@@ -390,27 +390,24 @@ def _unlisted_warnings(created: Iterable[str], indexed: AbstractSet[str]) -> Ite
             yield RunWarning("review", f"{message}; code-commit diff shows it now", path)
 
 
-def _check_seen(
-    findings: _Findings, originals: Originals, shown_files: VisibleFiles, *, strict: bool
-) -> Iterator[RunWarning]:
+def _check_seen(findings: _Findings, originals: Originals, sight: Sight, *, strict: bool) -> Iterator[RunWarning]:
     """Yield a warning for each original that the LLM did not see; a violation with --strict, or a partial codebase."""
     contents = {path: original.content for path in findings.open_paths if (original := originals[path]) is not None}
     texts = {path: content.decode("utf-8", "surrogateescape") for path, content in contents.items()}
-    texts = {path: text for path, text in texts.items() if shown_files.files.get(path) != text}
     edited = {change.path for change in findings.open if isinstance(change, EditBlock)}
-    for path in sorted(find_unseen(texts, shown_files.codebase)):
-        part = shown_files.windows.get(path)
-        if path in edited and shown_files.is_guess:
+    for path in sorted(find_unseen(texts, sight)):
+        view = sight.views.get(path)
+        if path in edited and sight.basis == "guessed":
             continue
-        if part and path not in edited:
+        if isinstance(view, Part) and path not in edited:
             findings.close(path, "unseen", UNSEEN_PART)
-        elif part:
-            if (lines := find_shown(texts[path], part)) is None:
+        elif isinstance(view, Part):
+            if (lines := find_shown(texts[path], view)) is None:
                 findings.close(path, "stale", STALE_PART)
             else:
                 findings.shown_lines[path] = lines
-        elif shown_files.whole is not None:
-            findings.close(path, "unseen", _UNSEEN)
+        elif sight.is_partial:
+            findings.close(path, "unseen", _CHANGED_SINCE if isinstance(view, Whole) else _UNSEEN)
         elif strict:
             findings.add(path, "stale", _STALE)
         else:

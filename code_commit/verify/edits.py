@@ -20,9 +20,8 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from code_commit.changes import Edit, quoted
-from code_commit.codebase.text import lines_of
-from code_commit.exchange import Window
 from code_commit.verify.writing import Replacement, put_in, read_lines, with_lf
+from code_commit.views import Part, Span, find_current, lines_of
 
 _MOST_PLACES = 10  # of an ambiguous find that are named
 _FEW = 10  # finds that are searched one by one
@@ -40,7 +39,6 @@ UNSEEN_PART = (
     " ask for others by ^^^files, or leave its block out"
 )
 STALE_PART = "it has changed since its lines were shown: take them from the next prompt, or leave its block out"
-Span = tuple[int, int]  # lines of the file, from the first to before the last, from 0
 
 
 class ContentFault(NamedTuple):
@@ -59,22 +57,10 @@ class VisibleLines(NamedTuple):
 _ALL = VisibleLines()
 
 
-def find_shown(text: str, part: Window) -> list[Span] | None:
+def find_shown(text: str, part: Part) -> list[Span] | None:
     """Return the lines of a text that a prompt shows, None where the text is no longer that of which it shows them."""
-    lines = _stripped(lines_of(text))
-    shown: list[Span] = []
-    for first, passage in sorted(part.passages):
-        wanted = _stripped(_lines(passage.removeprefix(_BOM)))
-        start, stop = first - 1, first - 1 + len(wanted)
-        if start < 0 or lines[start:stop] != wanted:
-            return None
-        if shown and start <= shown[-1][1]:
-            shown[-1] = shown[-1][0], max(stop, shown[-1][1])
-        elif wanted:
-            shown.append((start, stop))
-    if part.lines not in (0, len(lines)):
-        return None
-    return [(0, len(read_lines(text).lines))] if shown == [(0, len(lines))] else shown
+    shown = find_current(part, text)
+    return [(0, len(read_lines(text).lines))] if shown == [(0, len(lines_of(text)))] else shown
 
 
 def edit_text(

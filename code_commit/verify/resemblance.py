@@ -12,12 +12,11 @@ from contextlib import suppress
 from itertools import accumulate
 from typing import NamedTuple
 
-from code_commit.codebase.text import header
-from code_commit.exchange import VisibleFiles
 from code_commit.files import Tree
 from code_commit.project import Project
 from code_commit.terminal import shown
 from code_commit.verify.new_paths import Doubt
+from code_commit.views import Part, Unsure, Views, Whole
 
 _MOST_NEW = 200
 _MOST_COMPARED = 50
@@ -153,14 +152,10 @@ def _stripped(text: str) -> list[str]:
     return [line for line in map(str.strip, text.split("\n")) if line]
 
 
-def find_gone(paths: Iterable[str], shows: VisibleFiles, project: Project, tracked: Iterable[str]) -> Iterator[Doubt]:
-    """Yield each path whose file the prompt's codebase holds and the project does not, but for an answer's removal."""
-    codebase = f"\n{shows.codebase}"
+def find_gone(paths: Iterable[str], views: Views, project: Project, tracked: Iterable[str]) -> Iterator[Doubt]:
+    """Yield each path whose file the prompt shows and the project does not have, but for an answer's removal."""
     for path in paths:
-        is_held = path in shows.windows or (
-            f"\n{header(path)}" in codebase if shows.whole is None else path in shows.whole
-        )
-        if is_held and path not in shows.removed and path not in shows.files:
+        if isinstance(views.get(path), Whole | Part | Unsure):
             name = f"/{path.rpartition('/')[2]}"
             moved = [other for other in tracked if f"/{other}".endswith(name) and project.has(other)]
             where = f" (now {shown(moved[0])}?)" if len(moved) == 1 else ""

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from code_commit.codebase.outline import LONG, outline, read_definitions
 from code_commit.codebase.parts import FileRequest, carried_ranges, find_part, read_requests
-from code_commit.codebase.text import lines_of, parse_codebase, window, window_section
-from code_commit.exchange import Window
+from code_commit.codebase.text import parse_codebase, part_of, part_section
+from code_commit.views import Part, Passage, Unsure, lines_of
 
 PATHS = ("src/core.py", "a:b.txt", "src/x.cc", "docs/my notes.md")
 LISTS = {
@@ -96,15 +96,15 @@ FOUND = {
 def test_definitions_and_lines_are_found_with_the_imports(items: str, expected: tuple[object, list[str]]):
     ranges, missing = expected
     part = find_part("a.py", SOURCE, read_requests([f"a.py: {items}"], ["a.py"])["a.py"])
-    assert (part.window and part.window.ranges, part.missing) == (ranges, missing)
+    assert (part.part and part.part.ranges, part.missing) == (ranges, missing)
 
 
 def test_a_name_that_many_definitions_have_is_told_with_some_of_them():
     source = "".join(f"class C{number}:\n    def f(self):\n        pass\n" for number in range(6))
     part = find_part("a.py", source, FileRequest("a.py", ("f", "C2.f")))
     assert part.missing == ["f: 6 have this name, as C0.f, C1.f, C2.f and 3 more"]
-    assert part.window is not None
-    assert part.window.ranges == [(8, 9)]
+    assert part.part is not None
+    assert part.part.ranges == [(8, 9)]
     assert find_part("a.txt", "a\n", FileRequest("a.txt", ("f",))).missing == [
         "f: the definitions of this file cannot be found, name lines"
     ]
@@ -113,19 +113,19 @@ def test_a_name_that_many_definitions_have_is_told_with_some_of_them():
 def test_a_part_has_the_comment_above_a_definition_and_the_modules_that_are_required():
     source = "var a = require('a')\nvar b = 1\n\n/**\n * Sends.\n */\n\nresponse.send = function send(body) {\n  a(body)\n}\n"
     part = find_part("a.js", source, FileRequest("a.js", ("response.send",)))
-    assert part.window is not None
-    assert part.window.ranges == [(1, 10)], "a short gap is shown"
+    assert part.part is not None
+    assert part.part.ranges == [(1, 10)], "a short gap is shown"
     far = source.replace("var b = 1\n", "var b = 1\n" * 9)
     part = find_part("a.js", far, FileRequest("a.js", ("response.send",)))
-    assert part.window is not None
-    assert part.window.ranges == [(1, 1), (12, 18)]
+    assert part.part is not None
+    assert part.part.ranges == [(1, 1), (12, 18)]
 
 
 def test_a_gap_names_the_definitions_that_it_hides():
     source = "import os\n" + "".join(f"def f{number}():\n    return {number}\n\n\n" for number in range(200))
-    part = find_part("a.py", source, FileRequest("a.py", ("f3", "f150"))).window
+    part = find_part("a.py", source, FileRequest("a.py", ("f3", "f150"))).part
     assert part is not None
-    text = window_section(part, hidden=[(each.first, each.name) for each in read_definitions("a.py", source)])
+    text = part_section("a.py", part, hidden=[(each.first, each.name) for each in read_definitions("a.py", source)])
     assert "\n[... lines 2-13 are not shown here: f0, f1, f2 ...]\n" in text
     assert re.search(r"\n\[\.\.\. lines 16-601 are not shown here: f4, .*, f\d+, and \d+ more \.\.\.]\n", text)
     assert max(map(len, text.splitlines())) < 500
@@ -147,16 +147,20 @@ def test_an_outline_of_a_long_file_says_the_lines_of_its_long_definitions():
 def test_a_part_stands_under_one_header_and_is_read_back(tmp_path: Path):
     (tmp_path / "a b.txt").write_text("")
     text = "".join(f"{number}\n" for number in range(1, 2001))
-    part = window("a b.txt", text, [(300, 310), (1, 3), (314, 320), (1998, 5000), (7, 5)])
+    part = part_of(text, [(300, 310), (1, 3), (314, 320), (1998, 5000), (7, 5)])
     assert part.where == "1-3, 300-320, 1998-2000"
-    section = window_section(part)
+    section = part_section("a b.txt", part)
     assert section.startswith("--- a b.txt (lines 1-3, 300-320, 1998-2000 of 2,000) ---\n1\n2\n3\n[... lines 4-299 are")
-    assert parse_codebase(f"--- x ---\n\n{section}--- y ---\n", tmp_path).windows == [part]
-    lines = window("a b.txt", "--- x ---\n\n--- FILES ---\na\n" * 9, [(2, 3), (20, 36)])
-    assert parse_codebase(window_section(lines), tmp_path).windows == [lines]
-    assert parse_codebase("--- a b.txt (lines 1-2) ---\n1\n2\n\n", tmp_path).windows == [
-        Window("a b.txt", 0, [(1, "1\n2\n")])
-    ]
+    assert parse_codebase(f"--- x ---\n\n{section}--- y ---\n", tmp_path).views == {
+        "x": Unsure(),
+        "y": Unsure(),
+        "a b.txt": part,
+    }
+    lines = part_of("--- x ---\n\n--- FILES ---\na\n" * 9, [(2, 3), (20, 36)])
+    assert parse_codebase(part_section("a b.txt", lines), tmp_path).views["a b.txt"] == lines
+    assert parse_codebase("--- a b.txt (lines 1-2) ---\n1\n2\n\n", tmp_path).views == {
+        "a b.txt": Part((Passage(1, "1\n2\n"),), 0)
+    }
 
 
 line = st.sampled_from(["a", "b", "", "  c", "[... lines 1-2 are not shown here ...]"])
@@ -166,7 +170,7 @@ spans = st.lists(st.tuples(st.integers(-2, 35), st.integers(-2, 35)), max_size=4
 
 @given(files, spans)
 def test_every_passage_is_that_of_the_file(text: str, ranges: list[tuple[int, int]]):
-    part, lines = window("a", text, ranges), lines_of(text)
+    part, lines = part_of(text, ranges), lines_of(text)
     shown = {number for first, last in part.ranges for number in range(first, last + 1)}
     asked = {number for first, last in ranges for number in range(max(first, 1), min(last, len(lines)) + 1)}
     assert asked <= shown
@@ -181,15 +185,15 @@ def test_what_was_shown_and_what_was_put_in_are_carried(text, ranges, at, gone, 
     at = min(at, len(lines))
     after = [*lines[:at], *new, *lines[at + gone :]]
     now = "".join(f"{each}\n" for each in after)
-    part = window("a", text, ranges)
-    carried = window("a", now, carried_ranges(part, text, now))
+    part = part_of(text, ranges)
+    carried = part_of(now, carried_ranges(part, text, now))
     shown = {number for first, last in carried.ranges for number in range(first, last + 1)}
     if any(first <= at + 1 and at + gone <= last for first, last in part.ranges) and gone:
         assert set(range(at + 1, at + len(new) + 1)) <= shown | set(range(len(after) + 1, at + len(new) + 9))
 
 
 def test_lines_of_a_file_that_somebody_changed_are_found_where_they_stand_once():
-    part = window("a", "a\nb\nc\nd\ne\nf\ng\n", [(6, 7)])
+    part = part_of("a\nb\nc\nd\ne\nf\ng\n", [(6, 7)])
     assert carried_ranges(part, None, "new\na\nb\nc\nd\ne\nf\ng\n") == [(7, 8)]
     assert carried_ranges(part, None, "f\ng\nf\ng\n") == [(6, 7)]
 
@@ -210,5 +214,5 @@ def test_no_list_fails_and_what_is_shown_is_the_file_s(rows: list[tuple[str, str
     requests = read_requests([form.format(name, items) for form, name, items in rows], ["a.py", "a.c", "a.md", "a.txt"])
     for path, request in requests.items():
         part = find_part(path, SOURCE, request)
-        assert part.window is None or part.window == window(path, SOURCE, part.window.ranges)
-        assert request.is_whole or part.window or part.missing
+        assert part.part is None or part.part == part_of(SOURCE, part.part.ranges)
+        assert request.is_whole or part.part or part.missing

@@ -12,7 +12,7 @@ from command import Run, git, module, recorded, the_log
 from code_commit.codebase.fit import find_near
 from code_commit.codebase.outline import brief
 from code_commit.codebase.rank import rank, show_mentions, survey_files
-from code_commit.codebase.text import Section, file_section, window, window_section
+from code_commit.codebase.text import Section, file_section, part_of, part_section
 
 ROLLUP = "agent-config/codeRollup.txt"
 BUILD = "#!/bin/sh\n# not lib/beside.py\n: checks/judge.py --ignore far/part_09.py --deselect=far/part_09.py::a\ngrep -qx ok ok.txt\n"
@@ -345,8 +345,8 @@ def test_lines_that_are_not_shown_cannot_be_changed_and_are_asked_for(with_large
 
 
 def test_a_file_that_changed_since_its_part_was_shown_is_stale_and_shown_anew(with_large: Path, run_code_commit: Run):
-    part = window("large.py", LARGE, [(1, 1), (84, 85)])
-    (with_large / ROLLUP).write_text(f"--- ok.txt ---\nnot yet\n\n{window_section(part)}")
+    part = part_of(LARGE, [(1, 1), (84, 85)])
+    (with_large / ROLLUP).write_text(f"--- ok.txt ---\nnot yet\n\n{part_section('large.py', part)}")
     changed = f"# new\n{LARGE}".replace("return 10\n", "return 10 + 10\n")
     (with_large / "large.py").write_text(changed)
     answer = change("large.py", "    return 20", "    return 21")

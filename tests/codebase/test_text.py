@@ -12,12 +12,13 @@ from code_commit.codebase.text import (
     Section,
     file_section,
     parse_codebase,
+    part_of,
+    part_section,
     read_header,
     removal_header,
     replacement_header,
-    window,
-    window_section,
 )
+from code_commit.views import Outline, Part, Unsure, of_kind, whole_of
 
 FILE, OTHER = "--- a.py ---\nx = 1\n\n", "--- b.py ---\ny = 1\n\n"
 OUTLINE = "--- b.py (outline) ---\ndef b():\n\n"
@@ -42,12 +43,14 @@ OWN_LINE = "--- t.py ---\ntext = '''\n--- {} (outline) ---\n'''\n\n"
 def test_what_is_whole_in_it(text, whole, tmp_path):
     for name in ("a.py", "b.py", "c.py", "t.py", "t.md"):
         (tmp_path / name).write_text("x")
-    assert parse_codebase(text, tmp_path).shown.whole == whole
+    sight = parse_codebase(text, tmp_path).shown
+    assert (sight.is_partial, sight.basis) == (whole is not None, "read")
+    assert whole is None or whole <= {path for path, view in sight.views.items() if view == Unsure()}
 
 
 def test_a_codebase_of_our_own_knows_what_is_in_it():
-    made = Codebase([FILE, OUTLINE], {"a.py": 6}, ["b.py"], is_partial=True)
-    assert made.shown.whole == {"a.py"}
+    made = Codebase([FILE, OUTLINE], {"a.py": whole_of("x = 1\n"), "b.py": Outline(9)}, "made")
+    assert (made.shown.is_partial, made.sizes) == (True, {"a.py": 6})
     assert (made.characters, made.bytes, made.largest) == (len(made.text), len(made.text), [("a.py", 6)])
 
 
@@ -57,17 +60,17 @@ def test_a_codebase_of_our_own_knows_what_is_in_it():
 def test_a_line_that_names_no_part_of_a_file_is_a_line_like_others(name, tmp_path):
     (tmp_path / "a.py").write_text("x")
     codebase = parse_codebase(f"{FILE}--- {name} ---\ny\n\n{NAMES_LINE}\n{'y' * 300} (9 bytes)\n\n", tmp_path)
-    assert not codebase.windows
-    assert not codebase.outlined
+    assert not of_kind(codebase.views, Part)
+    assert not of_kind(codebase.views, Outline)
 
 
 def test_every_line_that_is_written_before_a_file_is_recognized():
-    path, part = "src/a (1).py", window("src/a (1).py", "x\n" * 2_000, [(3, 5), (90, 1_999)])
+    path, part = "src/a (1).py", part_of("x\n" * 2_000, [(3, 5), (90, 1_999)])
     for text, is_marked in [
         (file_section(path, "x\n"), False),
         (Section(path, 1_234, "x").as_outline("x"), True),
-        (window_section(part), True),
-        (window_section(part, REPLACEMENT), True),
+        (part_section(path, part), True),
+        (part_section(path, part, REPLACEMENT), True),
         (replacement_header(path, is_diff=False), True),
         (replacement_header(path, is_diff=True), True),
         (removal_header(path), True),

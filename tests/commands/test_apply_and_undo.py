@@ -66,6 +66,25 @@ def test_apply_looks_edits_up_in_what_the_prompt_beside_the_answer_shows(
     ]
 
 
+@pytest.mark.parametrize("log", ["as it is", "of an older version", "damaged"])
+def test_apply_asks_the_log_what_the_prompt_beside_the_answer_showed(log: str, root: Path, run_code_commit: Run):
+    """The file begins by now as a line of another one does, for which the prompt alone would be taken at its word."""
+    (root / "other.txt").write_text("almost\n")
+    answer = "^^^ok.txt\nok\n^^^end\n"
+    assert run_code_commit(root, "--rollup", "fresh", "--dry-run", *recorded(root, answer)).returncode == 0
+    folder = root / latest(root)["log_dir"]
+    views = {entry["path"]: entry["kind"] for entry in json.loads((folder / "1-shows.json").read_text())["files"]}
+    assert (views["ok.txt"], views["other.txt"]) == ("whole", "whole")
+    (root / "ok.txt").write_text("al\n")
+    if log == "of an older version":
+        (folder / "1-shows.json").unlink()
+    elif log == "damaged":
+        (folder / "1-shows.json").write_text("{")
+    done = run_code_commit(root, "apply", "--strict", str(folder / "1-response.txt"))
+    rules = [reason["rule"] for reason in latest(root)["attempts"][0]["rejections"]]
+    assert (done.returncode, rules) == ((4, ["stale"]) if log == "as it is" else (0, [])), done.stderr
+
+
 def test_a_suspicion_rejects_a_saved_answer_unless_it_is_to_be_applied_as_sent(root: Path, run_code_commit: Run):
     lines = "".join(f"line {number}\n" for number in range(12))
     (root / "ok.txt").write_text(lines)

@@ -314,6 +314,24 @@ def test_a_run_that_has_ended_is_not_resumed(root: Path, run_code_commit: Run):
     assert "no run 1999" in resume(root, run_code_commit, "1999").stderr
 
 
+def test_a_resumed_run_knows_what_its_codebase_shows(root: Path, run_code_commit: Run):
+    """An answer that the interrupted run had is verified by what its prompt showed, whatever the tree holds now."""
+    (root / "agent-config/config.toml").write_text('rollup = "fresh"\nstrict = true\nsandbox = "off"\n')
+    (root / "other.txt").write_text("almost\n")
+    assert run_code_commit(root, *recorded(root, "no block")).returncode == 3
+    folder = the_log(root)
+    state = json.loads((folder / "run.json").read_text())
+    state["attempts"][0] |= {"verdict": None, "rejections": []}
+    del state["attempts"][1:]
+    (folder / "run.json").write_text(json.dumps(state))
+    (folder / "1-response.txt").write_text("^^^ok.txt\nok\n^^^end\n")
+    (root / "ok.txt").write_text("al\n")
+    done = resume(root, run_code_commit)
+    assert done.returncode == 3, done.stderr
+    assert [reason["rule"] for reason in record(root)["attempts"][0]["rejections"]] == ["stale"]
+    assert '"basis": "made"' in (folder / "2-shows.json").read_text()
+
+
 def test_a_file_beside_the_codebases_of_a_log_is_none_of_them(root: Path, run_code_commit: Run):
     assert run_code_commit(root, *recorded(root, WRONG)).returncode == 3
     (the_log(root) / "old-codebase.txt").write_text("--- other.txt ---\n")

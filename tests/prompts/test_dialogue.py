@@ -1,11 +1,11 @@
 """The short layout: an exchange of messages."""
 
-from code_commit.changes import FileRemoval, FileReplacement
 from code_commit.codebase.text import Codebase
 from code_commit.prompts.history import AttemptSummary
 from code_commit.prompts.layout import FailedBuild, SystemPrompts, lay_out, make_task
 from code_commit.prompts.next import Outcome, next_prompt
 from code_commit.settings import Settings
+from code_commit.views import FileView, Removed, whole, whole_of
 
 SHORT = SystemPrompts(
     *("no",) * 6,
@@ -29,10 +29,10 @@ def test_the_short_layout_is_an_exchange_of_messages():
 
 def test_each_answer_of_the_short_layout_is_a_message_and_the_next_one_says_what_came_of_it():
     task = make_task(Settings(prompt_layout="short"), SHORT, "do", Codebase(["--- a.c ---\na\n\n"]))
-    told, failed = AttemptSummary("", "", ""), FailedBuild("error: {query}\n", [FileReplacement("a.c", "b\n")])
-    formatted = FailedBuild("", [FileReplacement("a.c", "b;\n"), FileRemoval("d.c")])
+    told, failed = AttemptSummary("", "", ""), FailedBuild("error: {query}\n", [whole("a.c", "b\n")])
+    formatted = FailedBuild("", [whole("a.c", "b;\n"), FileView("d.c", Removed(), "")])
     outcomes = [
-        Outcome(told, reasons=["no path"], unseen=[FileReplacement("e", "seen\n")]),
+        Outcome(told, reasons=["no path"], unseen=[whole("e", "seen\n")]),
         Outcome(told, failed=failed, response="I try.\n\n^^^a.c\nb\n^^^end\n"),
     ]
     later = next_prompt(task, outcomes)
@@ -47,7 +47,7 @@ def test_each_answer_of_the_short_layout_is_a_message_and_the_next_one_says_what
     ]
     repair = "Find the cause in the project's files and repair it.\n\nNOW\n"
     assert later.rest == f"The script fails:\n\nerror: {{query}}\n\n{repair}"
-    assert (later.shows.files["a.c"], later.parts["build output"]) == ("b\n", "error: {query}\n")
+    assert (later.shows.views["a.c"], later.parts["build output"]) == (whole_of("b\n"), "error: {query}\n")
     last = next_prompt(task, [*outcomes, Outcome(told, failed=formatted, response="^^^a.c\nb\n^^^end\n")])
     assert last.rest == (
         "These files were changed since, and are now:\n\n--- FILE REPLACEMENT a.c ---\nb;\n--- FILE REMOVED d.c ---\n\n"

@@ -3,10 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from code_commit.changes import FileRemoval, FileReplacement, RejectedResponseError, Violation
-from code_commit.codebase.text import Codebase, window, window_section
+from code_commit.changes import RejectedResponseError, Violation
+from code_commit.codebase.text import Codebase, part_of, part_section
 from code_commit.errors import NotSetUpError
-from code_commit.exchange import VisibleFiles
 from code_commit.parse import parse_response
 from code_commit.prompts.history import AttemptSummary
 from code_commit.prompts.layout import (
@@ -20,14 +19,15 @@ from code_commit.prompts.layout import (
 from code_commit.prompts.next import Outcome, next_prompt
 from code_commit.settings import Settings
 from code_commit.verify.edits import edit_text
+from code_commit.views import FileView, Outline, Removed, Sight, whole, whole_of
 
 PROMPTS = SystemPrompts("STRUCTURE\n", "INSTRUCTIONS\n", "INITIAL\n", "REPAIR\n", "Rejected:\n{reasons}\n", "EDITS\n")
 TASK = Task(PROMPTS, "the query", Codebase(["the codebase\n"]))
 CHANGES = [
-    FileReplacement("b.txt", "new b\n"),
-    FileRemoval("a.txt"),
-    FileReplacement("c", ""),
-    FileReplacement("d", "x"),
+    whole("b.txt", "new b\n"),
+    FileView("a.txt", Removed(), ""),
+    whole("c", ""),
+    whole("d", "x"),
 ]
 FAILED = FailedBuild("error: x\n", CHANGES)
 HISTORY = ["Attempt 1 changed b.txt\n"]
@@ -54,7 +54,7 @@ def test_the_repair_prompt_has_the_specification_s_order():
 
 def test_the_cached_layout_keeps_one_prefix_over_all_calls():
     task = Task(PROMPTS, "the query", Codebase(["the codebase\n"]), "cached")
-    additions = [FileReplacement("e", "seen\n"), FileReplacement("f", "too")]
+    additions = [whole("e", "seen\n"), whole("f", "too")]
     first, repair = lay_out(task), lay_out(task, HISTORY, FailedBuild("error\n", CHANGES), additions)
     assert (first.system, first.stable) == (repair.system, repair.stable)
     assert first.stable == "[codebase]\nthe codebase\n\n[query]\nthe query\n\n"
@@ -126,45 +126,46 @@ SHOWN_AS = {
 
 
 def lay_out_diff(
-    codebase: str | Codebase, original: str | None, now: str, asked: Sequence[FileReplacement] = (), **options: str
+    codebase: str | Codebase, original: str | None, now: str, asked: Sequence[FileView] = (), **options: str
 ):
     codebase = codebase if isinstance(codebase, Codebase) else Codebase([codebase])
     settings = Settings(**{"prompt_layout": "cached", "file_replacements": "diff"} | options)
     task = make_task(settings, PROMPTS, "q", codebase)
     originals = {} if original is None else {"a.py": original}
-    return lay_out(task, [], FailedBuild("", [FileReplacement("a.py", now)], originals=originals), asked)
+    return lay_out(task, [], FailedBuild("", [whole("a.py", now)], originals=originals), asked)
 
 
 @pytest.mark.parametrize(("codebase", "original", "now", "shown"), SHOWN_AS.values(), ids=SHOWN_AS)
 def test_a_changed_file_is_shown_as_a_diff_where_that_is_shorter(codebase, original, now, shown):
     prompt = lay_out_diff(codebase, original, now)
     assert f"[file replacements]\n--- FILE REPLACEMENT {shown}\n" in f"{prompt.rest}\n"
-    assert prompt.shows.files == {"a.py": now}
+    assert prompt.shows.views["a.py"] == whole_of(now)
     told = "stands before a unified\ndiff of the file from [codebase]"
     assert told in prompt.system
-    whole = f"[file replacements]\n--- FILE REPLACEMENT a.py ---\n{now}"
+    at_once = f"[file replacements]\n--- FILE REPLACEMENT a.py ---\n{now}"
     for options in ({"prompt_layout": "spec"}, {"file_replacements": "whole"}):
         prompt = lay_out_diff(codebase, original, now, **options)
-        assert (whole in prompt.rest, told in prompt.text) == (True, False)
+        assert (at_once in prompt.rest, told in prompt.text) == (True, False)
 
 
 def test_a_changed_file_that_is_shown_in_part_shows_these_lines_as_they_are_now():
-    part, now = window("a.py", OLD, [(1, 60)]), window("a.py", NEW, [(70, 75), (1, 60)])
-    codebase = Codebase([window_section(part)], windows=[part])
-    prompt = lay_out_diff(codebase, OLD, NEW, [now])
+    part, now = part_of(OLD, [(1, 60)]), part_of(NEW, [(70, 75), (1, 60)])
+    codebase = Codebase([part_section("a.py", part)], {"a.py": part})
+    prompt = lay_out_diff(codebase, OLD, NEW, [FileView("a.py", now, now.content)])
     head, rest = ("".join(NEW.splitlines(keepends=True)[a:b]) for a, b in ((0, 60), (69, 75)))
     assert prompt.rest.endswith(
         f"[file replacements]\n--- FILE REPLACEMENT a.py (lines 1-60, 70-75 of {len(ROWS)}) ---\n"
         f"{head}[... lines 61-69 are not shown here ...]\n{rest}\n"
     )
-    assert (prompt.shows.files, prompt.shows.windows) == ({}, {"a.py": now})
-    whole = lay_out_diff(codebase, OLD, NEW)
-    assert "[file replacements]\n--- FILE REPLACEMENT a.py ---\n" in whole.rest
-    assert (list(whole.shows.files), whole.shows.windows) == (["a.py"], {})
+    assert prompt.shows.views == {"a.py": now}
+    assert "line 99\n" not in prompt.shows.text, "it is not shown"
+    later = lay_out_diff(codebase, OLD, NEW)
+    assert "[file replacements]\n--- FILE REPLACEMENT a.py ---\n" in later.rest
+    assert later.shows.views == {"a.py": whole_of(NEW)}
 
 
 def test_a_changed_file_that_was_asked_for_is_shown_whole():
-    prompt = lay_out_diff(HELD, OLD, NEW, [FileReplacement("a.py", NEW)])
+    prompt = lay_out_diff(HELD, OLD, NEW, [whole("a.py", NEW)])
     assert f"[file replacements]\n--- FILE REPLACEMENT a.py ---\n{NEW}" in prompt.rest
     assert "[codebase additions]\n-" not in prompt.text
 
@@ -189,13 +190,13 @@ def test_edits_are_offered_where_they_are_wanted(answer_format, lines, offered):
 def test_edits_are_offered_as_soon_as_an_answer_made_a_file_long(answer_format, lines, offered, layout):
     settings = Settings(answer_format=answer_format, prompt_layout=layout)
     task = make_task(settings, PROMPTS, "q", long_file(1))
-    first, repair = lay_out(task), lay_out(task, failed=FailedBuild("", [FileReplacement("b", "y\n" * lines)]))
+    first, repair = lay_out(task), lay_out(task, failed=FailedBuild("", [whole("b", "y\n" * lines)]))
     assert "EDITS" not in first.text
     assert repair.text.count("EDITS\nREPAIR\n") == repair.text.count("EDITS") == offered
     if layout == "cached":
         assert (repair.system, repair.stable) == (first.system, first.stable)
     at_once = make_task(Settings(answer_format="auto"), PROMPTS, "q", long_file(201))
-    assert lay_out(at_once, failed=FailedBuild("", [FileReplacement("b", "y\n" * lines)])).text.count("EDITS") == 1
+    assert lay_out(at_once, failed=FailedBuild("", [whole("b", "y\n" * lines)])).text.count("EDITS") == 1
 
 
 def test_the_examples_of_edits_can_be_taken_as_they_are():
@@ -225,7 +226,7 @@ def test_query_and_codebase_are_sent_unchanged():
 
 
 def test_additions_follow_the_codebase():
-    prompt = lay_out(TASK, failed=FailedBuild("error\n", []), additions=[FileReplacement("e", "seen\n")])
+    prompt = lay_out(TASK, failed=FailedBuild("error\n", []), additions=[whole("e", "seen\n")])
     assert "[codebase]\nthe codebase\n\n[codebase additions]\n--- e ---\nseen\n\n\n[file replacements]\n" in prompt.user
 
 
@@ -248,15 +249,17 @@ def test_a_rejected_prompt_adds_the_reasons_and_the_answer(before):
 
 
 def test_a_prompt_says_which_files_it_shows_and_in_which_version():
-    unseen = [FileReplacement("a.c", "old\n"), FileReplacement("d", "seen\n")]
+    unseen = [whole("a.c", "old\n"), whole("d", "seen\n")]
     rejected = Outcome(AttemptSummary("Attempt 1", "", ""), reasons=["x"], unseen=unseen)
-    assert next_prompt(TASK, []).shows == VisibleFiles("the codebase\n")
-    assert next_prompt(TASK, [rejected]).shows.files == {"a.c": "old\n", "d": "seen\n"}
+    assert next_prompt(TASK, []).shows == Sight({}, "the codebase\n", [])
+    assert next_prompt(TASK, [rejected]).shows.views == {"a.c": whole_of("old\n"), "d": whole_of("seen\n")}
     then = next_prompt(TASK, [rejected, BEFORE]).shows
-    assert then.files == {"a.c": "old\n", "b.txt": "new b\n", "c": "", "d": "x"}
-    assert then.removed == ("a.txt",)
-    partial = TASK._replace(codebase=Codebase(["x"], {"whole.c": 9}, ["outlined.c"], is_partial=True))
-    assert next_prompt(partial, []).shows.whole == {"whole.c"}
+    texts = {"a.c": "old\n", "b.txt": "new b\n", "c": "", "d": "x"}
+    assert then.views == {path: whole_of(text) for path, text in texts.items()} | {"a.txt": Removed()}
+    assert sorted(then.beside) == sorted([*texts.values(), ""])
+    views = {"whole.c": whole_of("x"), "outlined.c": Outline(9)}
+    partial = next_prompt(TASK._replace(codebase=Codebase(["x"], views, "made")), []).shows
+    assert (partial.views, partial.is_partial, partial.basis) == (views, True, "made")
 
 
 def test_the_prompts_say_what_holds_for_the_run():

@@ -6,7 +6,7 @@ from code_commit.changes import RejectedResponseError, Violation
 from code_commit.codebase.text import Codebase
 from code_commit.project import find_project
 from code_commit.prompts.layout import load_system_prompts, make_task
-from code_commit.prompts.next import Answer, Conversation, Room, read_build_output
+from code_commit.prompts.next import Answer, Conversation, Room, next_prompt, read_build_output
 from code_commit.redaction import Redactor
 from code_commit.runs.log import open_run_log
 from code_commit.runs.progress import Progress
@@ -59,3 +59,18 @@ def test_a_progress_bar_over_the_limit_counts_as_what_it_shows(tmp_path):
     log = tmp_path / "1-build.txt"
     log.write_bytes(b"".join(b"\r%d%%" % number for number in range(2_000)) + b"\nok\n")
     assert read_build_output(log, 2_000, "log") == "1999%\nok\n"
+
+
+@pytest.mark.parametrize(("more", "shrinks"), [(0, False), (-1, True)])
+def test_a_codebase_shrinks_only_where_the_prompt_does_not_fit(more, shrinks, project_folder):
+    project, settings, asked = find_project(project_folder), Settings(), []
+
+    def shrink(characters: int, _mentions: str) -> Codebase:
+        asked.append(characters)
+        return Codebase(["x" * characters])
+
+    task = make_task(settings, load_system_prompts(project.system_prompts), "Do it.", Codebase(["x" * 20_000]))
+    size = len(next_prompt(task, ()).text)
+    conversation = Conversation(project, settings, Redactor([]), task, Room(size + more, shrink))
+    prompt = conversation.next_prompt()
+    assert (asked, len(prompt.text)) == ([19_999] if shrinks else [], size + more)

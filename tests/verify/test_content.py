@@ -21,14 +21,14 @@ from code_commit.changes import (
     RejectedResponseError,
     VerifiedChanges,
 )
-from code_commit.codebase.text import find_unseen
-from code_commit.exchange import VisibleFiles
+from code_commit.codebase.text import part_of
 from code_commit.parse import read_response
 from code_commit.project import Project, find_project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.verify import capture_rules, verify_changes
 from code_commit.verify.content import read_umask
+from code_commit.views import Outline, Sight, Unsure, find_unseen, whole_of
 
 KEY = "sk-proj-0123456789abcdefghij"
 
@@ -36,7 +36,7 @@ KEY = "sk-proj-0123456789abcdefghij"
 def verify(root: Path, *changes, codebase: str | None = None, **options) -> VerifiedChanges:
     project = find_project(root)
     rules = capture_rules(project, Settings(**options), Redactor([KEY]))
-    return verify_changes(changes, project, rules, None if codebase is None else VisibleFiles(codebase))
+    return verify_changes(changes, project, rules, None if codebase is None else Sight({}, codebase))
 
 
 def broken(root: Path, *changes, **options) -> list[tuple[str, int, str]]:
@@ -308,15 +308,41 @@ def test_what_the_prompt_shows_beside_the_codebase_is_not_stale_whatever_was_ver
     project = find_project(project_folder)
     rules = capture_rules(project, Settings(strict=True), Redactor([]))
     (project_folder / "ok.txt").write_text("still not right\n")
-    shown = VisibleFiles("not yet\n", files={"ok.txt": "still not right\n"})
+    shown = Sight({"ok.txt": whole_of("still not right\n")}, "not yet\n")
     for _ in range(2):  # the first one was not approved
         change = FileReplacement("ok.txt", "ok, it is right\n", 1)
         assert verify_changes([change], project, rules, shown).warnings == ()
     (project_folder / "ok.txt").write_text("formatted by the build\n")
     with pytest.raises(RejectedResponseError, match="rollup"):
         verify_changes([FileReplacement("ok.txt", "again\n", 1)], project, rules, shown)
-    shown = VisibleFiles("not yet\n", files={"ok.txt": "formatted by the build\n"})
+    shown = Sight({"ok.txt": whole_of("formatted by the build\n")}, "not yet\n")
     assert verify_changes([FileReplacement("ok.txt", "formatted again\n", 1)], project, rules, shown).warnings == ()
+
+
+SIGHTS = {
+    "whole, as it is": (Sight({"ok.txt": whole_of("not yet\n")}, basis="made"), [], []),
+    "whole, another text": (Sight({"ok.txt": whole_of("older\n")}, basis="made"), ["stale"], ["stale"]),
+    "nothing of it": (Sight({}, "not yet\n", basis="made"), ["stale"], ["stale"]),
+    "an outline": (Sight({"ok.txt": Outline(8)}, basis="made", is_partial=True), ["unseen"], ["unseen"]),
+    "in part": (Sight({"ok.txt": part_of("not yet\n\n", [(1, 1)])}, basis="made"), ["unseen"], ["stale"]),
+    "nobody knows what": (Sight({"ok.txt": Unsure()}, "older\n", basis="guessed"), ["stale"], []),
+    "nobody knows, and the rollup has it": (Sight({"ok.txt": Unsure()}, "not yet\n", basis="guessed"), [], []),
+    "nobody knows, the rollup outlines it": (Sight({"ok.txt": Outline(8)}, "", (), "guessed", True), ["unseen"], []),
+}
+
+
+@pytest.mark.parametrize(("sight", "of_whole", "of_edit"), SIGHTS.values(), ids=SIGHTS)
+def test_what_was_seen_decides_what_strict_rejects(sight, of_whole, of_edit, project_folder):
+    project = find_project(project_folder)
+    rules = capture_rules(project, Settings(strict=True, answer_format="edits"), Redactor([]))
+    edit = EditBlock("ok.txt", (Edit("not yet\n", "ok\n"),), 1)
+    for change, expected in ((FileReplacement("ok.txt", "ok\n", 1), of_whole), (edit, of_edit)):
+        try:
+            verify_changes([change], project, rules, sight)
+            broken_rules = []
+        except RejectedResponseError as rejection:
+            broken_rules = [violation.rule for violation in rejection.violations]
+        assert broken_rules == expected, change
 
 
 def test_line_ends_and_a_bom_make_no_difference_to_the_rollup(project_folder):
@@ -331,7 +357,7 @@ def test_line_ends_and_a_bom_make_no_difference_to_the_rollup(project_folder):
     st.text("ab\n", max_size=60),
 )
 def test_a_file_is_seen_where_its_lines_stand_in_the_rollup(texts, codebase):
-    unseen = find_unseen(texts, codebase)
+    unseen = find_unseen(texts, Sight({}, codebase))
     for path, text in texts.items():
         lines = text.rstrip("\n")
         if not lines:
@@ -398,7 +424,7 @@ changes = st.one_of(
 def test_nothing_but_a_rejection_is_ever_raised(arena, change_list):
     rules = capture_rules(arena, Settings(allow=("*",)), Redactor([KEY]))
     try:
-        verified = verify_changes(change_list, arena, rules, VisibleFiles("fn a() {}\n"))
+        verified = verify_changes(change_list, arena, rules, Sight({}, "fn a() {}\n"))
     except RejectedResponseError as error:
         rejection = error
     else:

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from bench.encoder import encode, encode_edits
 from code_commit.changes import Edit, FileReplacement, Reasons, RejectedResponseError, VerifiedChanges
-from code_commit.codebase.text import window
-from code_commit.exchange import VisibleFiles, Window
+from code_commit.codebase.text import part_of
 from code_commit.parse import parse_response, read_response
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.verify import capture_rules, verify_changes
 from code_commit.verify.edits import VisibleLines, edit_text, find_shown
+from code_commit.views import Part, Passage, Sight
 
 POEM = "one\ntwo\nthree\n\nfour\ntwo\n"
 
@@ -196,7 +196,7 @@ def verify(root: Path, answer: str, **options) -> VerifiedChanges:
     rules = capture_rules(project, settings, Redactor(["sk-0123456789abcdef"]))
     reasons = Reasons()
     changes = read_response(answer, reasons)
-    return verify_changes(changes, project, rules, codebase and VisibleFiles(codebase), reasons)
+    return verify_changes(changes, project, rules, codebase and Sight({}, codebase), reasons)
 
 
 def broken(root: Path, answer: str, **options) -> list[tuple[str, int, str]]:
@@ -260,7 +260,11 @@ def test_the_other_rules_hold_for_edits(project_folder, answer, options, expecte
     assert broken(project_folder, answer, **options) == expected
 
 
-PART = Window("a", 11, [(2, "two\nthree\n"), (8, "two\nfour\n"), (10, "five\n")])
+def part(lines: int, *passages: tuple[int, str]) -> Part:
+    return Part(tuple(Passage(*each) for each in passages), lines)
+
+
+PART = part(11, (2, "two\nthree\n"), (8, "two\nfour\n"), (10, "five\n"))
 NUMBERS = "two\ntwo\nthree  \nfive\nfour\nfour\nfive\ntwo\nfour\nfive\nsix\n"
 
 IN_PART = {
@@ -286,14 +290,14 @@ def test_only_shown_lines_of_a_part_are_searched(rows, expected):
 
 @pytest.mark.parametrize("passage", [(1, "a\nc\n"), (2, "a\n"), (0, "a\n"), (3, "a\n")])
 def test_a_file_that_has_changed_since_its_lines_were_shown_is_stale(passage):
-    assert find_shown("a\nb\n", Window("a", 2, [(1, "a\n")])) == [(0, 1)]
-    assert find_shown("a\nb\n", Window("a", 2, [(1, "a\n"), passage])) is None
+    assert find_shown("a\nb\n", part(2, (1, "a\n"))) == [(0, 1)]
+    assert find_shown("a\nb\n", part(2, (1, "a\n"), passage)) is None
 
 
 def test_a_part_of_a_file_of_other_length_is_stale():
-    assert find_shown("a\nb\n", Window("a", 3, [(1, "a\n")])) is None
-    assert find_shown("a\nb\n", Window("a", 0, [(1, "a\n"), (2, "")])) == [(0, 1)]
-    assert find_shown("\ufeffa \r\nb", Window("a", 2, [(1, "\ufeffa\nb\n")])) == [(0, 2)]
+    assert find_shown("a\nb\n", part(3, (1, "a\n"))) is None
+    assert find_shown("a\nb\n", part(0, (1, "a\n"), (2, ""))) == [(0, 1)]
+    assert find_shown("\ufeffa \r\nb", part(2, (1, "\ufeffa\nb\n"))) == [(0, 2)]
     (fault,) = edit_text("a\n", pairs([("a\n", "b\n")]), VisibleLines([]))[1]
     assert fault.rule == "unseen"
 
@@ -402,7 +406,7 @@ spans = st.lists(st.tuples(st.integers(1, 24), st.integers(1, 24)), max_size=3)
 def test_an_edit_of_a_part_lands_in_what_was_shown_and_all_else_is_byte_exact(texts, ranges, places_and_lines):
     """Finds are taken from anywhere in the file: those that are not shown, or not whole, or twice, change nothing."""
     old, _ = texts
-    part = window("a", old, ranges)
+    part = part_of(old, ranges)
     rows = old.removeprefix("\ufeff").split("\n")
     edits = [
         Edit(
@@ -430,7 +434,7 @@ def test_an_edit_of_a_part_lands_in_what_was_shown_and_all_else_is_byte_exact(te
 @given(versions(), spans)
 def test_a_part_counts_for_its_own_version_of_a_file_alone(texts, ranges):
     old, new = texts
-    part = window("a", old, ranges)
+    part = part_of(old, ranges)
     shown = find_shown(new, part)
     if shown is not None and part.passages:
         rows = [

@@ -7,11 +7,11 @@ from command import git
 from test_tree import write
 
 from code_commit.changes import Edit, EditBlock, FileRemoval, FileReplacement, Reasons, RejectedResponseError
-from code_commit.exchange import VisibleFiles
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.verify import capture_rules, verify_changes
+from code_commit.views import Name, Removed, Sight, Unsure, Views, whole_of
 
 
 @pytest.fixture
@@ -142,13 +142,15 @@ def test_a_moved_file_is_no_copy_and_the_reason_names_the_one_that_stays(package
         verify_changes([new], project, rules, None)
 
 
-def gone(root: Path, change: FileReplacement | EditBlock, **shows: object) -> list[tuple[str, bool, str]]:
+CODEBASE = {"ok.txt": whole_of("not yet\n"), "src/old.py": whole_of("x = 1\n")}
+
+
+def gone(root: Path, change: FileReplacement | EditBlock, views: Views = CODEBASE) -> list[tuple[str, bool, str]]:
     """Return the rule, whether it may be meant, and the message of each reason to reject a change."""
     project = find_project(root)
     rules = capture_rules(project, Settings(), Redactor([]))
-    codebase = "--- ok.txt ---\nnot yet\n\n--- src/old.py ---\nx = 1\n\n"
     try:
-        verify_changes([change], project, rules, VisibleFiles(codebase, **shows))
+        verify_changes([change], project, rules, Sight(views, "--- src/old.py ---\nx = 1\n"))
     except RejectedResponseError as error:
         return [(reason.rule, reason.may_be_meant, reason.message) for reason in error.violations]
     return []
@@ -170,7 +172,8 @@ def test_a_file_that_is_gone_is_not_brought_back(root):
 
 def test_a_file_that_the_run_removed_may_come_back_and_another_is_new(root):
     new = FileReplacement("src/old.py", "x = 2\n", 1)
-    assert gone(root, new, removed=("src/old.py",)) == []
-    assert gone(root, new, whole=("ok.txt",)) == []
+    assert gone(root, new, CODEBASE | {"src/old.py": Removed()}) == []
+    assert gone(root, new, CODEBASE | {"src/old.py": Name(6)}) == []
+    assert gone(root, new, CODEBASE | {"src/old.py": Unsure()}) != []
     assert gone(root, FileReplacement("src/new.py", "x = 2\n", 1)) == []
     assert gone(root, FileReplacement("ok.txt", "x\n", 1)) == []
