@@ -44,7 +44,7 @@ def test_no_sentence_of_a_docstring_begins_with_its_subordinate_clause(modules):
 
 def test_no_name_that_was_a_riddle_is_back(modules):
     found = {name for name, tree in modules.items() if OLD_NAMES.intersection(definitions(tree))}
-    assert found == set(), "redesigned: RunInputs, LlmConfig, Sight, FitRequest, UndoScope ..."
+    assert found == set(), "redesigned: RunInputs, LlmConfig, Sight, Strategy, UndoScope ..."
 
 
 def test_these_names_are_of_one_thing_each(modules):

@@ -6,22 +6,23 @@ whole, or the chosen parts of them, with outlines of what they import and of wha
 
 import re
 import sys
+from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from code_commit.codebase.near import find_near, has_test_name, is_document
 from code_commit.codebase.outline import beside, brief, outline, read_definitions
 from code_commit.codebase.parts import FileRequest
-from code_commit.codebase.rank import CHANGE_LOG, Survey, rank
+from code_commit.codebase.rank import Survey, rank
 from code_commit.codebase.select import in_order
 from code_commit.codebase.text import NAMES_LINE, Section, part_of, part_section
 from code_commit.files import folders_of
 from code_commit.project import BUILD_SCRIPT
 from code_commit.runs.words import count
-from code_commit.views import Part
+from code_commit.views import Name, Outline, Part, View, Views, Whole, of_kind, whole_of
 
 _BESIDE, _SHARE_BESIDE = 9_600, 4  # characters of outlines beside the chosen text, or one part of it in so many
 _JUDGES, _JUDGES_OF_CHOICE = 48_000, 12_000  # bytes of files that build.sh names, after and in a choice
@@ -38,15 +39,8 @@ _MOST_IN_PART = 20  # of the best files
 PART, _LONG, _LARGE = 12_000, 40_000, 200_000
 """Bytes of a file of which a choice asks for parts, that is fitted by its definitions, that no prompt holds whole."""
 _SHORT = 400  # bytes of a file that is not worth a choice
-_MOST_UNRELEASED, _HEAD, _HEAD_OF_RELEASE = 200, 60, 20
-"""Lines of a change log: with new entries, without sections, without new entries."""
 
-_OPEN = "has a section for changes that are not released: what users notice is entered there"
-_CLOSED = "has no section for changes that are not released: no entry is wanted but where the task says so"
-_LONGEST_HEAD, _NEAR_TITLE, _SECTIONS = 20_000, 40, 2  # characters, characters, headings of a log without sections
 _MOST_BYTES = 4  # of a character
-_HEADING = re.compile(r"#{1,3} .*|(?P<text>\S.*)(?=\n(?:={3,}|-{3,}|~{3,})$)", re.MULTILINE)
-_UNRELEASED = re.compile(r"(?i)\bunreleased\b|\bupcoming\b|\bin development\b|\bnot (?:yet )?released\b")
 _IDLE = re.compile(r"(?:.*/)?(?:(?i:README)(?:\.[^./]*)?|FUNDING\.ya?ml|dependabot\.ya?ml)")
 
 
@@ -55,54 +49,6 @@ class Choice(NamedTuple):
 
     files: Mapping[str, FileRequest]
     words: str = ""
-
-
-class FitRequest(NamedTuple):
-    """The purpose of a codebase: the query's survey, and a text whose files are worth as much as those that it names.
-
-    `chosen` are the files to show whole beside those that all tasks need, None where words choose. For a choice the
-    outlines are short, `most_outlines` of them, and `fixed` files have none. With `edits` an answer may change a file
-    shown in part, such as change logs by their `heads` and chosen files by their `parts`, None
-    where these were not found. Long `conventions` are shown by their headings.
-    """
-
-    survey: Survey
-    mentions: str = ""
-    chosen: Collection[str] | None = None
-    most_outlines: int = 0
-    fixed: Collection[str] = ()
-    heads: Mapping[str, Part] = {}
-    parts: Mapping[str, Part | None] = {}
-    conventions: Collection[str] = ()
-    edits: bool = False
-
-    @property
-    def is_chosen(self) -> bool:
-        return self.chosen is not None and not self.most_outlines
-
-    def named(self) -> set[str]:
-        """Return the files that the query or the mentions name, a README or a LICENSE by this word too."""
-        words = set(re.findall(r"(?<![\w./+-])[\w./+-]*\w", f"{self.survey.query}\n{self.mentions}"))
-        bases = [(file.name, file.name.rpartition("/")[2]) for file in self.survey.files]
-        stems = {name: base.partition(".")[0] for name, base in bases}
-        named = {name for name, base in bases if name in words or ("." in base and base in words)}
-        return named | {name for name, stem in stems.items() if stem in words and re.fullmatch(r"[A-Z_]{4,}", stem)}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fitted:
-    """The files for which a budget has room; `unseen` are the others, of which `end` has names and numbers."""
-
-    whole: Mapping[str, str] = field(default_factory=dict)
-    in_part: Mapping[str, Part] = field(default_factory=dict)
-    outlines: Mapping[str, str] = field(default_factory=dict)
-    unseen: Sequence[Section] = ()
-    end: str = ""
-
-    @property
-    def text(self) -> str:
-        parts = (part_section(name, part) for name, part in self.in_part.items())
-        return "".join([*self.whole.values(), *parts, *self.outlines.values(), self.end])
 
 
 class _Budget:
@@ -125,114 +71,235 @@ class _Budget:
         return added
 
 
-def fit_sections(context: Collection[str], room: int, request: FitRequest) -> Fitted:
-    """Return the files that fit into `room` characters; `context` are the names of files that all tasks need."""
-    places = {name: place for place, name in enumerate(in_order(file.name for file in request.survey.files))}
-    sections = sorted(request.survey.files, key=lambda file: places[file.name])
-    if request.chosen is None and sum(file.bytes for file in sections) <= room * _MOST_BYTES:
-        whole = {file.name: file.text for file in sections}
-        if sum(map(len, whole.values())) <= room:
-            return Fitted(whole=whole)
-    longest = min(_LONGEST_FOLDERS, room // _SHARE_OF_FOLDERS)
-    room -= len(f"{NAMES_LINE}\n{_FAR}\n{_UNNAMED.format(len(sections), '')}") + longest
-    ranked = rank(request.survey, request.named().union(request.survey.judges), context)
-    if request.edits and not request.most_outlines:
-        request = request._replace(parts={**_telling_parts(ranked, request), **request.parts})
-    show = _fill if request.chosen is None else _outline_best if request.most_outlines else _show_chosen
-    whole, parts, names = show(ranked, _wanted(ranked, context, request), _Budget(room), request)
-    heads = {**request.heads, **{name: part for name, part in request.parts.items() if part}}
-    named = [file for file in sections if file.name in names]
-    unnamed = [file for file in ranked if not (file.name in whole or file.name in parts or file.name in names)]
-    told = (_FAR if request.is_chosen else _NO_ROOM) + "".join(file.as_name for file in named)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy(ABC):
+    """A way to show the surveyed files in a room: `fit` returns the text and the views of what it has room for.
+
+    The files of `mentions` are worth as much as those that the query names. With `edits` an answer may change a file
+    shown in part: change logs by their `heads`, and files by their `parts`, None where these were not found. All tasks
+    need the files of `context`; long `conventions` are shown by their headings.
+    """
+
+    survey: Survey
+    mentions: str = ""
+    edits: bool = False
+    parts: Mapping[str, Part | None] = field(default_factory=dict)
+    heads: Mapping[str, Part] = field(default_factory=dict)
+    context: Collection[str] = ()
+    conventions: Collection[str] = ()
+
+    words_of_names: ClassVar[str] = _NO_ROOM
+    shows_heads: ClassVar[bool] = True
+
+    def fit(self, room: int) -> tuple[str, Views]:
+        """Return the text that fits into so many characters, and the view of each file."""
+        sections = self.sections()
+        longest = min(_LONGEST_FOLDERS, room // _SHARE_OF_FOLDERS)
+        room -= len(f"{NAMES_LINE}\n{_FAR}\n{_UNNAMED.format(len(sections), '')}") + longest
+        ranked = rank(self.survey, self.named().union(self.survey.judges), self.context)
+        telling = _telling_parts(self.telling_files(ranked), self.survey) if self.edits else {}
+        strategy = replace(self, parts={**telling, **self.parts})
+        return _lay_out(sections, ranked, strategy, strategy.pack(ranked, _Budget(room)), longest)
+
+    def sections(self) -> list[Section]:
+        """Return the files in the order of a codebase."""
+        places = {name: place for place, name in enumerate(in_order(file.name for file in self.survey.files))}
+        return sorted(self.survey.files, key=lambda file: places[file.name])
+
+    def named(self) -> set[str]:
+        """Return the files that the query or the mentions name, a README or a LICENSE by this word too."""
+        words = set(re.findall(r"(?<![\w./+-])[\w./+-]*\w", f"{self.survey.query}\n{self.mentions}"))
+        bases = [(file.name, file.name.rpartition("/")[2]) for file in self.survey.files]
+        stems = {name: base.partition(".")[0] for name, base in bases}
+        named = {name for name, base in bases if name in words or ("." in base and base in words)}
+        return named | {name for name, stem in stems.items() if stem in words and re.fullmatch(r"[A-Z_]{4,}", stem)}
+
+    def telling_files(self, ranked: Sequence[Section]) -> Sequence[Section]:
+        """Return the files that are shown by the definitions that hold the query's names, where they are long."""
+        return ranked[:0]
+
+    @abstractmethod
+    def pack(self, ranked: Sequence[Section], budget: _Budget) -> "_Packed":
+        """Put into the budget what is shown of the files, given in the order of their worth."""
+
+    @abstractmethod
+    def outline(self, file: Section) -> str:
+        """Return the outline of a file, "" if it has none."""
+
+    def in_part(self, files: Iterable[Section]) -> Iterator[tuple[str, str]]:
+        """Yield the parts and outlines of files, and the heads of change logs, where they are shorter than the file."""
+        for file in files:
+            if part := self.parts.get(file.name):
+                hidden = [(each.first, each.name) for each in read_definitions(file.name, file.file_text)]
+                text = part_section(file.name, part, hidden=hidden)
+            elif file.name in self.heads:
+                text = part_section(file.name, self.heads[file.name]) if self.edits and self.shows_heads else ""
+            else:
+                lines = self.outline(file)
+                text = file.as_outline(lines) if lines else ""
+            if text and len(text) < len(file.text):
+                yield file.name, text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fill(Strategy):
+    """Fill the room: files whole in the order of their worth, then outlines, then names."""
+
+    def fit(self, room: int) -> tuple[str, Views]:
+        """Return all files whole where they fit, else what the room is filled with."""
+        if sum(file.bytes for file in self.survey.files) <= room * _MOST_BYTES:
+            sections = self.sections()
+            texts = [file.text for file in sections]
+            if sum(map(len, texts)) <= room:
+                return "".join(texts), {file.name: whole_of(file.content, file.bytes) for file in sections}
+        return Strategy.fit(self, room)
+
+    def telling_files(self, ranked: Sequence[Section]) -> Sequence[Section]:
+        return ranked[:_MOST_IN_PART]
+
+    def pack(self, ranked: Sequence[Section], budget: _Budget) -> "_Packed":
+        """Return the texts of files, the parts and the names that fill the budget."""
+        room, wanted = budget.room, self._wanted()
+        known = ranked[: len(budget.add(_names(ranked), room // _SHARE_OF_NAMES, misses=0))]
+        parts = budget.add(self.in_part(file for file in known if file.name in self.parts), room // 2)
+        wanted = wanted.difference(parts)
+        whole = budget.add(_texts(known, wanted), budget.room - room // _SHARE_OF_OUTLINES)
+        others = (file for file in known if file.name not in whole and file.name not in parts)
+        parts |= budget.add(self.in_part(others), misses=_MOST_TOO_LONG)
+        whole |= budget.add(_texts(known, wanted.difference(whole)))
+        budget.add(_names(ranked[len(known) :]), misses=0)
+        return _Packed(whole, parts, {name for name in budget.texts if not (name in whole or name in parts)})
+
+    def _wanted(self) -> set[str]:
+        """Return all files, without unnamed ones that serve no task or are shown by their heads."""
+        names = {file.name for file in self.survey.files}
+        return names.difference(_idle(self.survey.files).union(self.heads) - self.named())
+
+    def outline(self, file: Section) -> str:
+        return outline(file.name, file.content, numbered=self.edits and file.bytes > PART)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlines(Strategy):
+    """Show what a choice reads: files for all tasks, `most` short outlines of the best others, names of the rest.
+
+    `fixed` files have no outline.
+    """
+
+    most: int
+    fixed: Collection[str] = ()
+    shows_heads: ClassVar[bool] = False
+
+    def pack(self, ranked: Sequence[Section], budget: _Budget) -> "_Packed":
+        """Return the texts of files for all tasks, the outlines of the best ones, and other names."""
+        room, wanted = budget.room, _for_all_tasks(self, ranked, _JUDGES_OF_CHOICE)
+        whole = budget.add(_texts(ranked, wanted), room // 2)
+        best = [file for file in ranked if file.name not in whole and file.name not in self.fixed]
+        best.sort(key=lambda file: file.name not in self.conventions)
+        outlines = islice(self.in_part(best), self.most)
+        parts = budget.add(outlines, budget.room - room // _SHARE_OF_NAMES_IN_CHOICE, misses=_MOST_TOO_LONG)
+        others = (file for file in ranked if not (file.name in whole or file.name in parts))
+        return _Packed(whole, parts, {*budget.add(_names(others), room // _SHARE_OF_NAMES_IN_CHOICE, misses=0)})
+
+    def outline(self, file: Section) -> str:
+        lines = outline(file.name, file.content, numbered=self.edits and file.bytes > PART)
+        return _shortened(lines if is_document(file.name) else brief(beside(lines, tests=False)), self.survey)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen(Strategy):
+    """Show the files that were chosen, whole or in `parts`, with what is next to them."""
+
+    files: Collection[str]
+    words_of_names: ClassVar[str] = _FAR
+
+    def telling_files(self, ranked: Sequence[Section]) -> Sequence[Section]:
+        judges = self.survey.judges
+        return [file for file in ranked if file.name in judges and file.name not in self.files]
+
+    def pack(self, ranked: Sequence[Section], budget: _Budget) -> "_Packed":
+        """Return the chosen texts, what stands beside them, and the names of the folders that they are in."""
+        chosen, wanted = self.files, self._wanted(ranked)
+        folders = {name.rpartition("/")[0] for name in chosen}
+        near = find_near(self.survey.files, chosen)
+        order = sorted(
+            ranked, key=lambda file: (file.name not in wanted, file.name not in chosen, file.name not in near)
+        )
+        whole = budget.add(_texts(order, wanted), budget.room - budget.room // _SHARE_OF_OUTLINES)
+        logs = {name for name in self.heads if name.rpartition("/")[0] in folders_of(chosen) | {""}}
+        in_part = logs.union(self.parts, self.conventions, chosen).difference(whole)
+        heads = budget.add(self.in_part(file for file in order if file.name in in_part))
+        short = {file.name for file in order if file.bytes < _SHORT and file.name.rpartition("/")[0] in folders}
+        most = max(_BESIDE, sum(map(len, whole.values())) // _SHARE_BESIDE)
+        beside = _Budget(min(most, budget.room))
+        whole |= beside.add(_texts(order, short.difference(whole)), most // _SHARE_BESIDE)
+        others = [file for file in order if file.name in near and not (file.name in whole or file.name in heads)]
+        parts = heads | beside.add(self.in_part(others), misses=_MOST_TOO_LONG)
+        budget.add(beside.texts.items())
+        whole |= budget.add(_texts(order, wanted.difference(whole)))
+        unseen = (file for file in order if not (file.name in whole or file.name in parts))
+        concerned = (file for file in unseen if file.name.rpartition("/")[0] in folders)
+        return _Packed(whole, parts, {*budget.add(_names(concerned), _NAMED_BESIDE)})
+
+    def _wanted(self, ranked: Sequence[Section]) -> set[str]:
+        """Return the chosen files and those for all tasks, without what is shown in part or too large."""
+        in_part = set(self.heads) - self.named() if self.edits else set()
+        too_large = {file.name for file in ranked if file.bytes > _LARGE and self.edits}
+        chosen = set(self.files).difference(in_part, too_large)
+        return chosen.union(_for_all_tasks(self, ranked, _JUDGES)).difference(self.parts)
+
+    def outline(self, file: Section) -> str:
+        lines = outline(file.name, file.content, numbered=self.edits and file.bytes > PART)
+        return beside(lines, tests=has_test_name(file.name))
+
+
+class _Packed(NamedTuple):
+    """The texts of whole files, those shown in part or in outline, and the files of which there are only names."""
+
+    whole: dict[str, str]
+    in_part: dict[str, str]
+    names: Collection[str]
+
+
+def _lay_out(
+    sections: Sequence[Section], ranked: Sequence[Section], strategy: Strategy, packed: _Packed, longest: int
+) -> tuple[str, Views]:
+    """Return the text of what was packed, in the order of a codebase, and the view of each file."""
+    heads = {**strategy.heads, **{name: part for name, part in strategy.parts.items() if part}}
+    views: dict[str, View] = {}
+    for file in sections:
+        if file.name in packed.whole:
+            views[file.name] = whole_of(file.content, file.bytes)
+        elif file.name in packed.in_part:
+            views[file.name] = heads.get(file.name) or Outline(file.bytes)
+    texts = [packed.whole[name] for name in of_kind(views, Whole)]
+    texts += [part_section(name, part) for name, part in of_kind(views, Part).items()]
+    texts += [packed.in_part[name] for name in of_kind(views, Outline)]
+    named = [file for file in sections if file.name in packed.names]
+    unnamed = [file for file in ranked if file.name not in views and file.name not in packed.names]
+    told = strategy.words_of_names + "".join(file.as_name for file in named)
     told += _UNNAMED.format(len(unnamed), _folders(unnamed, longest)) if unnamed else ""
-    in_part = [file.name for file in sections if file.name in parts and file.name not in whole]
-    return Fitted(
-        whole={file.name: whole[file.name] for file in sections if file.name in whole},
-        in_part={name: heads[name] for name in in_part if name in heads},
-        outlines={name: parts[name] for name in in_part if name not in heads},
-        unseen=[*named, *unnamed],
-        end=f"{NAMES_LINE}\n{told}\n" if named or unnamed else "",
-    )
+    texts.append(f"{NAMES_LINE}\n{told}\n" if named or unnamed else "")
+    return "".join(texts), views | {file.name: Name(file.bytes) for file in (*named, *unnamed)}
 
 
-def _telling_parts(ranked: Sequence[Section], request: FitRequest) -> dict[str, Part]:
-    """Return the definitions that hold the query's names, of the best long files that were not chosen."""
+def _telling_parts(files: Iterable[Section], survey: Survey) -> dict[str, Part]:
+    """Return the definitions that hold the query's names, of the long files among these."""
     lines = defaultdict[str, set[int]](set)
-    for mention in chain.from_iterable(request.survey.telling()):
+    for mention in chain.from_iterable(survey.telling()):
         lines[mention.path].add(mention.line)
-    wanted = request.survey.judges if request.is_chosen else {file.name for file in ranked[:_MOST_IN_PART]}
     parts = {}
-    for file in ranked:
-        if file.bytes > _LONG and file.name in wanted and lines[file.name] and file.name not in (request.chosen or ()):
+    for file in files:
+        if file.bytes > _LONG and lines[file.name]:
             text = file.file_text
+            definitions = [found for found in read_definitions(file.name, text) if found.name]
             holding = [
-                [
-                    found
-                    for found in read_definitions(file.name, text)
-                    if found.name and found.first <= line <= found.last
-                ]
-                for line in lines[file.name]
+                [found for found in definitions if found.first <= line <= found.last] for line in lines[file.name]
             ]
             part = part_of(text, ((found[-1].first, found[-1].last) for found in holding if found))
             if part.passages and len(part_section(file.name, part)) < file.bytes // 2:
                 parts[file.name] = part
     return parts
-
-
-def _fill(
-    ranked: Sequence[Section], wanted: Collection[str], budget: _Budget, request: FitRequest
-) -> tuple[dict[str, str], ...]:
-    """Return the texts of files, the parts and the names that fill the budget."""
-    room = budget.room
-    known = ranked[: len(budget.add(_names(ranked), room // _SHARE_OF_NAMES, misses=0))]
-    parts = budget.add(_parts((file for file in known if file.name in request.parts), request), room // 2)
-    wanted = set(wanted).difference(parts)
-    whole = budget.add(_texts(known, wanted), budget.room - room // _SHARE_OF_OUTLINES)
-    parts |= budget.add(
-        _parts((file for file in known if file.name not in whole and file.name not in parts), request),
-        misses=_MOST_TOO_LONG,
-    )
-    whole |= budget.add(_texts(known, wanted.difference(whole)))
-    budget.add(_names(ranked[len(known) :]), misses=0)
-    return whole, parts, {name: text for name, text in budget.texts.items() if not (name in whole or name in parts)}
-
-
-def _outline_best(
-    ranked: Sequence[Section], wanted: Collection[str], budget: _Budget, request: FitRequest
-) -> tuple[dict[str, str], ...]:
-    """Return what a choice sees: the texts of files for all tasks, the outlines of the best ones, other names."""
-    room = budget.room
-    whole = budget.add(_texts(ranked, wanted), room // 2)
-    best = [file for file in ranked if file.name not in whole and file.name not in request.fixed]
-    best.sort(key=lambda file: file.name not in request.conventions)
-    outlines = islice(_parts(best, request), request.most_outlines)
-    parts = budget.add(outlines, budget.room - room // _SHARE_OF_NAMES_IN_CHOICE, misses=_MOST_TOO_LONG)
-    others = (file for file in ranked if not (file.name in whole or file.name in parts))
-    return whole, parts, budget.add(_names(others), room // _SHARE_OF_NAMES_IN_CHOICE, misses=0)
-
-
-def _show_chosen(
-    ranked: Sequence[Section], wanted: Collection[str], budget: _Budget, request: FitRequest
-) -> tuple[dict[str, str], ...]:
-    """Return the chosen texts, what stands beside them, and the names of the folders that they are in."""
-    folders = {name.rpartition("/")[0] for name in request.chosen or ()}
-    near, chosen = find_near(request.survey.files, request.chosen or ()), request.chosen or ()
-    ranked = sorted(ranked, key=lambda file: (file.name not in wanted, file.name not in chosen, file.name not in near))
-    whole = budget.add(_texts(ranked, wanted), budget.room - budget.room // _SHARE_OF_OUTLINES)
-    logs = {name for name in request.heads if name.rpartition("/")[0] in folders_of(chosen) | {""}}
-    in_part = logs.union(request.parts, request.conventions, chosen).difference(whole)
-    heads = budget.add(_parts((file for file in ranked if file.name in in_part), request))
-    short = {file.name for file in ranked if file.bytes < _SHORT and file.name.rpartition("/")[0] in folders}
-    most = max(_BESIDE, sum(map(len, whole.values())) // _SHARE_BESIDE)
-    beside = _Budget(min(most, budget.room))
-    whole |= beside.add(_texts(ranked, short.difference(whole)), most // _SHARE_BESIDE)
-    others = [file for file in ranked if file.name in near and not (file.name in whole or file.name in heads)]
-    parts = heads | beside.add(_parts(others, request), misses=_MOST_TOO_LONG)
-    budget.add(beside.texts.items())
-    whole |= budget.add(_texts(ranked, set(wanted).difference(whole)))
-    unseen = (file for file in ranked if not (file.name in whole or file.name in parts))
-    concerned = (file for file in unseen if file.name.rpartition("/")[0] in folders)
-    return whole, parts, budget.add(_names(concerned), _NAMED_BESIDE)
 
 
 def _texts(files: Iterable[Section], wanted: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -243,22 +310,23 @@ def _names(files: Iterable[Section]) -> Iterator[tuple[str, str]]:
     return ((file.name, file.as_name) for file in files)
 
 
-def _wanted(files: Sequence[Section], context: Collection[str], request: FitRequest) -> set[str]:
-    """Return the files to show whole: where words choose, all but unnamed ones that serve no task."""
-    named = request.named()
-    empty = {file.name for file in files if file.name.endswith("__init__.py") and not file.bytes}
-    idle = empty.union(file.name for file in files if _IDLE.fullmatch(file.name))
-    if request.chosen is None:
-        return {file.name for file in files}.difference(idle.union(request.heads) - named)
-    judges, room = {BUILD_SCRIPT}, _JUDGES_OF_CHOICE if request.most_outlines else _JUDGES
-    for file in files:
-        if file.name in request.survey.judges and file.bytes <= room:
+def _idle(files: Iterable[Section]) -> set[str]:
+    """Return the files that serve no task unless it names them."""
+    return {
+        file.name
+        for file in files
+        if (file.name.endswith("__init__.py") and not file.bytes) or _IDLE.fullmatch(file.name)
+    }
+
+
+def _for_all_tasks(strategy: Strategy, ranked: Sequence[Section], room: int) -> set[str]:
+    """Return the files of the context, build.sh, and the files that it names, of these so many bytes at most."""
+    judges = {BUILD_SCRIPT}
+    for file in ranked:
+        if file.name in strategy.survey.judges and file.bytes <= room:
             room -= file.bytes
             judges.add(file.name)
-    in_part = set(request.heads) - named if request.edits else set()
-    too_large = {file.name for file in files if file.bytes > _LARGE and request.edits}
-    chosen = set(request.chosen).difference(in_part, too_large)
-    return chosen.union(set(context) - (idle - named), judges).difference(request.parts)
+    return judges.union(set(strategy.context) - (_idle(ranked) - strategy.named()))
 
 
 def _folders(files: Sequence[Section], room: int) -> str:
@@ -270,28 +338,6 @@ def _folders(files: Sequence[Section], room: int) -> str:
             return told
         counts = counts[: len(counts) * 3 // 4]
     return ""
-
-
-def _parts(files: Iterable[Section], request: FitRequest) -> Iterator[tuple[str, str]]:
-    """Yield the outlines of files and the heads of change logs, where they are shorter than the file."""
-    for file in files:
-        if part := request.parts.get(file.name):
-            hidden = [(each.first, each.name) for each in read_definitions(file.name, file.file_text)]
-            text = part_section(file.name, part, hidden=hidden)
-        elif file.name in request.heads:
-            text = (
-                part_section(file.name, request.heads[file.name]) if request.edits and not request.most_outlines else ""
-            )
-        else:
-            lines = outline(file.name, file.content, numbered=request.edits and file.bytes > PART)
-            if request.most_outlines:
-                lines = lines if is_document(file.name) else brief(beside(lines, tests=False))
-                lines = _shortened(lines, request.survey)
-            elif request.chosen is not None:
-                lines = beside(lines, tests=has_test_name(file.name))
-            text = file.as_outline(lines) if lines else ""
-        if text and len(text) < len(file.text):
-            yield file.name, text
 
 
 def _shortened(lines: str, survey: Survey) -> str:
@@ -316,37 +362,3 @@ def _shortened(lines: str, survey: Survey) -> str:
         kept |= added
     text = "".join(numbered[number][1] for number in sorted(kept))
     return f"{text}... and {count(len(numbered) - len(kept), 'definition')} more\n"
-
-
-def heads_of_logs(files: Iterable[Section]) -> tuple[dict[str, Part], list[str]]:
-    """Return the first lines of each long change log, and a sentence for each of the root: does it want an entry."""
-    heads, told = dict[str, Part](), list[str]()
-    for file in files:
-        if CHANGE_LOG.fullmatch(file.name):
-            content = file.content
-            last, is_open = _end_of_unreleased(content)
-            if content.count("\n") > last + 1:
-                heads[file.name] = part_of(file.file_text, [(1, last)])
-            if "/" not in file.name and is_open is not None:
-                told.append(f"{file.name} {_OPEN if is_open else _CLOSED}\n")
-    return heads, told
-
-
-def _level(text: str, heading: re.Match[str]) -> int:
-    """Return the level of a heading, 1 for the highest, by its signs or by those that underline it."""
-    signs = len(heading[0]) - len(heading[0].lstrip("#"))
-    return signs or 1 + "=-~".index(text[heading.end() + 1])
-
-
-def _end_of_unreleased(text: str) -> tuple[int, bool | None]:
-    """Return how many lines of a change log to show, with the heading after its section for what is not released, and
-    whether it has such a section; None where it has no sections.
-    """
-    text = text[:_LONGEST_HEAD]
-    headings = list(_HEADING.finditer(text))
-    for number, heading in enumerate(headings):
-        if _UNRELEASED.search(text[heading.start() : heading.end() + _NEAR_TITLE]):
-            level = _level(text, heading)
-            after = next((each for each in headings[number + 1 :] if _level(text, each) <= level), None)
-            return min(text.count("\n", 0, after.start()) + 2, _MOST_UNRELEASED) if after else _HEAD, True
-    return (_HEAD_OF_RELEASE, False) if len(headings) > _SECTIONS else (_HEAD, None)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from textwrap import indent
 from typing import TYPE_CHECKING
@@ -16,10 +17,10 @@ from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.redaction import Redactor
 from code_commit.runs.words import count, listed
 from code_commit.terminal import shown
-from code_commit.views import Hidden, Name, Outline, Part, View, Views, of_kind, whole_of
+from code_commit.views import Hidden, Name, Outline, Part, View, Views, Whole, of_kind, whole_of
 
 if TYPE_CHECKING:
-    from code_commit.codebase.fit import Choice, FitRequest
+    from code_commit.codebase.fit import Choice, Strategy
     from code_commit.codebase.rank import Survey
 
 _SHARE_OF_END = _SHARE_OF_CONTEXT = 10  # one part in so many at most
@@ -39,8 +40,7 @@ def make_codebase(
     selection = select.select_files(project, exclude, request)
     if request.fit is None:
         return _show_all(project, selection, redactor, writes=False)
-    from code_commit.codebase.fit import FitRequest  # its patterns take milliseconds, and few codebases have to fit
-    from code_commit.codebase.parts import find_part
+    from code_commit.codebase.fit import Chosen, Fill  # its patterns take milliseconds, and few codebases have to fit
     from code_commit.codebase.rank import add_files
 
     survey = _survey(project, selection, redactor, request)
@@ -48,11 +48,21 @@ def make_codebase(
     if choice and (excluded := selection.left_out.get(select.EXCLUDED, {})):
         names = [name for name in choice.files if excluded.pop(name, None) is not None]
         survey = add_files(survey, read_files(project.root, names, redactor, selection))
-    asked = {name: part for name, part in choice.files.items() if not part.is_whole} if choice and request.edits else {}
-    chosen = (file for file in survey.files if file.name in asked)
-    windows = {file.name: find_part(file.name, file.file_text, asked[file.name]).part for file in chosen}
-    need = FitRequest(survey, request.mentions, choice and choice.files, parts=windows, edits=request.edits)
-    return fitted(selection, redactor, request.fit, need, choice.words if choice else "")
+    if choice is None:
+        fill = Fill(survey=survey, mentions=request.mentions, edits=request.edits)
+        return fitted(selection, redactor, request.fit, fill)
+    parts = _chosen_parts(survey, choice) if request.edits else {}
+    chosen = Chosen(survey=survey, mentions=request.mentions, edits=request.edits, files=choice.files, parts=parts)
+    return fitted(selection, redactor, request.fit, chosen, choice.words)
+
+
+def _chosen_parts(survey: "Survey", choice: "Choice") -> "dict[str, Part | None]":
+    """Return the chosen parts of files, None where a file has none of them."""
+    from code_commit.codebase.parts import find_part
+
+    asked = {name: part for name, part in choice.files.items() if not part.is_whole}
+    files = (file for file in survey.files if file.name in asked)
+    return {file.name: find_part(file.name, file.file_text, asked[file.name]).part for file in files}
 
 
 def _survey(project: Project, selection: Selection, redactor: Redactor, request: CodebaseRequest) -> "Survey":
@@ -99,40 +109,37 @@ def _hidden(left_out: Mapping[str, Mapping[str, str]]) -> Views:
     return {path: Hidden(reason) for reason, files in left_out.items() for path in files}
 
 
-def fitted(selection: Selection, redactor: Redactor, tokens: int, need: "FitRequest", words: str = "") -> Codebase:
+def fitted(selection: Selection, redactor: Redactor, tokens: int, strategy: "Strategy", words: str = "") -> Codebase:
     """Return the codebase that fits into so many tokens. Raises NotSetUpError where that is no file."""
-    from code_commit.codebase.fit import fit_sections, heads_of_logs
+    from code_commit.codebase.change_logs import heads_of_logs
+    from code_commit.codebase.fit import Chosen, Fill
     from code_commit.codebase.rank import show_mentions
 
-    found, room = need.survey.files, int(tokens * CHARACTERS_PER_TOKEN)
+    found, room = strategy.survey.files, int(tokens * CHARACTERS_PER_TOKEN)
     end = redactor.redact_text(_left_out_section(selection))
     if len(end) > room // _SHARE_OF_END:
         end = f"{LEFT_OUT_LINE}\n{selection.left_out_line()}\n\n"
-    longest = room // _SHARE_OF_CONTEXT if need.chosen is None else _LONGEST_CONVENTIONS
+    longest = room // _SHARE_OF_CONTEXT if isinstance(strategy, Fill) else _LONGEST_CONVENTIONS
     context = {file.name for file in found if select.CONTEXT_FILES.fullmatch(file.name) and file.bytes <= longest}
     heads, logs = heads_of_logs(found)
     long = {file.name for file in found if select.CONVENTIONS.fullmatch(file.name)}.difference(context)
-    need = need._replace(heads=heads, conventions=long)
-    limit = min(_NOTES, room // _SHARE_OF_END) if need.is_chosen else 0
-    made = fit_sections(context, room - len(end) - limit, need)
-    if need.chosen is None and not made.whole and not made.outlines:
+    limit = min(_NOTES, room // _SHARE_OF_END) if isinstance(strategy, Chosen) else 0
+    strategy = replace(strategy, context=context, heads=heads, conventions=long)
+    text, views = strategy.fit(room - len(end) - limit)
+    sizes = of_kind(views, Whole)
+    if isinstance(strategy, Fill) and not sizes and not of_kind(views, Outline):
         raise NotSetUpError(
             f"{tokens:,} tokens are too few for even one file: allow more, or use a model with a larger window"
         )
     left_out = {reason: dict(names) for reason, names in selection.left_out.items()}
-    if only_named := {file.name: count(file.bytes, "byte") for file in made.unseen}:
-        left_out[select.NO_ROOM if need.chosen is None else select.NOT_CHOSEN] = only_named
-    sizes = {file.name: file.bytes for file in found}
-    views: dict[str, View] = {**_hidden(selection.left_out), **made.in_part}
-    views |= {file.name: whole_of(file.content, file.bytes) for file in found if file.name in made.whole}
+    if only_named := {name: count(view.size, "byte") for name, view in of_kind(views, Name).items()}:
+        left_out[select.NO_ROOM if isinstance(strategy, Fill) else select.NOT_CHOSEN] = only_named
     notes = ""
-    if need.is_chosen:
-        seen = {*made.whole, *made.in_part}
-        notes = redactor.redact_text(_notes(words, "".join(logs), show_mentions(need.survey, seen), limit))
-    views |= {name: Outline(sizes[name]) for name in made.outlines}
-    views |= {file.name: Name(file.bytes) for file in made.unseen}
-    about = left_out, _untracked(selection, made.whole), selection.warnings
-    return Codebase([made.text, notes, end], views, "made", *about)
+    if isinstance(strategy, Chosen):
+        seen = {*sizes, *of_kind(views, Part)}
+        notes = redactor.redact_text(_notes(words, "".join(logs), show_mentions(strategy.survey, seen), limit))
+    about = left_out, _untracked(selection, sizes), selection.warnings
+    return Codebase([text, notes, end], {**_hidden(selection.left_out), **views}, "made", *about)
 
 
 def _notes(words: str, logs: str, mentions: str, limit: int) -> str:

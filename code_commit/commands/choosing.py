@@ -1,7 +1,7 @@
 """The choice of a codebase's files by an LLM, as a run of its own with a log, a lock and a price."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self
 
@@ -9,7 +9,7 @@ from code_commit.apply.lock import lock_tree
 from code_commit.build import harden_process
 from code_commit.check import RunPlan
 from code_commit.check.codebase import require_no_key
-from code_commit.codebase.fit import PART, Choice, FitRequest
+from code_commit.codebase.fit import PART, Choice, Chosen, Outlines
 from code_commit.codebase.make import fitted
 from code_commit.codebase.near import is_test
 from code_commit.codebase.outline import LONG
@@ -90,17 +90,17 @@ class FileChooser:
         instructions += "".join(f"{line}\n\n" for line in may_change(plan.settings))
         files = {file.name: file for file in survey.files}
         fixed = _fixed_tests(plan.settings, files)
-        need = FitRequest(survey, chosen=(), most_outlines=_OUTLINES, fixed=fixed, edits=request.edits)
+        overview = Outlines(survey=survey, most=_OUTLINES, fixed=fixed, edits=request.edits)
         rest = instructions + request.query + show_mentions(survey) + closing
         tokens = min(_tokens_for(asked, rest), plan.settings.choice_tokens)
-        outlines = fitted(selection, redactor, tokens, need)
+        outlines = fitted(selection, redactor, tokens, overview)
         mentions = redactor.redact_text(show_mentions(survey, outlines.sizes))
         prompt = selection_prompt(instructions, request.query, mentions, outlines.text, closing)
         if self._is_small(survey, selection, request, len(prompt.text)):
             return None
 
         def show(folders: Collection[str]) -> str:
-            inside = need._replace(survey=within(survey, folders), most_outlines=len(files))
+            inside = replace(overview, survey=within(survey, folders), most=len(files))
             return fitted(Selection(), redactor, tokens, inside).text
 
         def find_missing(part: FileRequest) -> Sequence[str]:
@@ -125,8 +125,8 @@ class FileChooser:
         if size > (request.fit or UNLIMITED) * CHARACTERS_PER_TOKEN or size > _MOST_CHOICES * choice:
             return False
         best = [file.name for file in rank(survey)[:_CHOSEN]]
-        need = FitRequest(survey, chosen=best, edits=request.edits)
-        change = fitted(selection, redactor, request.fit or UNLIMITED, need)
+        chosen = Chosen(survey=survey, files=best, edits=request.edits)
+        change = fitted(selection, redactor, request.fit or UNLIMITED, chosen)
         if _CHANGES * size > choice + _CHANGES * change.characters:
             return False
         told = f"a small codebase, about {count(round(size / CHARACTERS_PER_TOKEN), 'token')}"

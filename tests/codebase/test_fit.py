@@ -7,9 +7,15 @@ import pytest
 from command import Run, git, module, recorded, the_log
 from fake_server import FakeServer
 
-from code_commit.codebase.fit import _shortened, heads_of_logs
+from code_commit.codebase.fit import Chosen, Fill, Outlines, _shortened
+from code_commit.codebase.make import make_codebase, summary_of
 from code_commit.codebase.rank import survey_files
-from code_commit.codebase.text import Section, file_section
+from code_commit.codebase.select import CodebaseRequest, Selection, read_files, select_files
+from code_commit.codebase.text import Codebase, part_of, read_sections
+from code_commit.errors import NotSetUpError
+from code_commit.project import find_project
+from code_commit.redaction import Redactor
+from code_commit.views import Name, Outline, Part, Seen, Whole, is_current, of_kind
 
 ROLLUP = "agent-config/codeRollup.txt"
 
@@ -38,68 +44,75 @@ def outlined(root: Path, name: str) -> str:
     return f"--- {name} (outline, {(root / name).stat().st_size:,} bytes) ---\n"
 
 
-def test_the_task_says_what_stays_whole_the_others_are_outlines_then_names(root: Path, run_code_commit: Run):
-    text, result = fitted(run_code_commit, root, "--fit", "4000")
+def fit(root: Path, tokens: int | None, *, edits: bool = False) -> Codebase:
+    query = (root / "agent-config/query.txt").read_text()
+    return make_codebase(find_project(root), (), CodebaseRequest(fit=tokens, query=query, edits=edits), Redactor([]))
+
+
+def test_the_task_says_what_stays_whole_the_others_are_outlines_then_names(root: Path):
+    made = fit(root, 4000)
+    text, outlines, names = made.text, of_kind(made.views, Outline), of_kind(made.views, Name)
     for name in ("AGENTS.md", "src/part_07.py", "src/slugs.py"):
         assert f"--- {name} ---\n{(root / name).read_text()}" in text, name
     outline = f"{outlined(root, 'src/part_59.py')}import os\ndef part_59(first, *, second=2):\n\n"
     assert outline in text or "src/part_59.py (1," in text
-    assert len(result["outlines"]) > 5
-    assert all(f"{outlined(root, name)}import os\ndef " in text for name in result["outlines"])
-    told = [file["path"] for file in result["left_out"] if file["reason"] == "no room"]
-    assert result["files"] + len(result["outlines"]) + len(told) == 65
-    assert all(f"\n{name} (" in text for name in told)
-    again, _ = fitted(run_code_commit, root, "--fit", "4000")
-    assert again == text
-    said = run_code_commit(root, "rollup", "--fit", "4000").stderr
-    assert (
-        f"made to fit: {len(result['outlines'])} outlines, {result['files']} files whole: .gitignore, AGENTS.md, "
-        in said
-    )
+    assert len(outlines) > 5
+    assert all(f"{outlined(root, name)}import os\ndef " in text for name in outlines)
+    assert len(of_kind(made.views, Whole)) + len(outlines) + len(names) == 65
+    assert all(f"\n{name} (" in text for name in names)
+    assert made.left_out["no room"].keys() == names.keys()
+    assert fit(root, 4000).text == text
+    said = f"made to fit: {len(outlines)} outlines, {len(made.sizes)} files whole: .gitignore, AGENTS.md, "
+    assert any(line.startswith(said) for line in summary_of(made, verbose=False))
 
 
-def test_a_rare_word_of_the_task_goes_before_general_files(root: Path, run_code_commit: Run):
+def test_a_rare_word_of_the_task_goes_before_general_files(root: Path):
     for name in ("README.md", "AGENTS.md", "CLAUDE.md", "LLMInstructions.md"):
         (root / name).write_text(f"# {name}\n\n" + "The project and its total, told at length.\n" * 23)
     (root / "src/part_33.py").write_text(module("fractions", 370))
     (root / "agent-config/query.txt").write_text("Let fractions\nreturn the total.\n\nThe slugs as well.\n")
     git(root, "add", "-A")
-    text, _ = fitted(run_code_commit, root, "--fit", "4000")
-    assert "--- src/part_33.py ---\n" in text
-    assert "--- AGENTS.md ---\n" in text
+    views = fit(root, 4000).views
+    assert {"src/part_33.py", "AGENTS.md"} <= of_kind(views, Whole).keys()
     (root / "agent-config/query.txt").write_text("Let all\nreturn the total.\n\nThe fractions as well.\n")
-    text, _ = fitted(run_code_commit, root, "--fit", "4000")
-    assert all(f"--- {name} ---\n" in text for name in ("AGENTS.md", "CLAUDE.md", "LLMInstructions.md"))
-    assert outlined(root, "README.md") in text
+    views = fit(root, 4000).views
+    assert {"AGENTS.md", "CLAUDE.md", "LLMInstructions.md"} <= of_kind(views, Whole).keys()
+    assert isinstance(views["README.md"], Outline)
 
 
-def test_what_has_no_room_is_named_or_counted_an_empty_file_too(project_folder: Path, run_code_commit: Run):
+@pytest.mark.parametrize("tokens", [150, 200, 300, 400])
+def test_what_has_no_room_is_named_or_counted_an_empty_file_too(tokens: int, project_folder: Path):
     (project_folder / "shop").mkdir()
     (project_folder / "shop/__init__.py").touch()
     for name in ("shop/price_of_an_article_with_its_taxes.py", "tests/test_price_of_an_article.py", "long.py"):
         (project_folder / name).parent.mkdir(exist_ok=True)
         (project_folder / name).write_text(module("price", 60))
-    for tokens in ("150", "200", "300", "400"):
-        text, result = fitted(run_code_commit, project_folder, "--fit", tokens)
-        told = {file["path"] for file in result["left_out"] if file["reason"] == "no room"}
-        _, _, end = text.partition("--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---\n")
-        named = {name for name in told if f"{name} (" in end}
-        assert result["files"] + len(result["outlines"]) + len(told) == 7, tokens
-        assert (f"and {len(told - named)} more" in end) == (named != told), end
-        assert named == told or tokens in ("150", "200"), text
+    made = fit(project_folder, tokens)
+    names = of_kind(made.views, Name).keys()
+    _, _, end = made.text.partition("--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---\n")
+    named = {name for name in names if f"{name} (" in end}
+    assert len(made.sizes) + len(of_kind(made.views, Outline)) + len(names) == 7
+    assert (f"and {len(names - named)} more" in end) == (named != names), end
+    assert named == names or tokens < 300, made.text
 
 
-@pytest.mark.parametrize("tokens", [30, 100, 300, 1000, 2500, 6000, 12_000, 20_000])
-def test_it_fits_for_sure_or_is_refused(tokens, root: Path, run_code_commit: Run):
+@pytest.mark.parametrize("tokens", [300, 1000, 2500, 6000, 12_000, 20_000])
+def test_it_fits_for_sure_and_fills_the_room(tokens: int, root: Path):
+    size = len(fit(root, tokens).text) / 3.2
+    assert (size <= tokens, size > tokens * 0.75 or tokens < 1000) == (True, True)
+
+
+@pytest.mark.parametrize("tokens", [1, 30])
+def test_no_room_for_even_one_file_is_refused(tokens: int, root: Path):
+    with pytest.raises(NotSetUpError, match="are too few for even one file"):
+        fit(root, tokens)
+
+
+def test_a_refused_fit_leaves_the_rollup_as_it_is(root: Path, run_code_commit: Run):
     (root / ROLLUP).write_text("old")
-    done = run_code_commit(root, "rollup", "--fit", str(tokens))
-    text = (root / ROLLUP).read_text()
-    if done.returncode == 0:
-        assert round(len(text) / 3.2) <= tokens
-        assert len(text) / 3.2 > tokens * 0.75 or tokens < 1000
-    else:
-        assert (done.returncode, text, tokens < 300) == (2, "old", True)
-        assert "are too few for even one file" in done.stderr
+    done = run_code_commit(root, "rollup", "--fit", "30")
+    assert (done.returncode, (root / ROLLUP).read_text()) == (2, "old")
+    assert "are too few for even one file" in done.stderr
 
 
 def test_a_window_without_room_for_a_file_is_named(root: Path, run_code_commit: Run):
@@ -112,10 +125,9 @@ def test_a_window_without_room_for_a_file_is_named(root: Path, run_code_commit: 
     ) in done.stderr
 
 
-def test_what_fits_is_as_it_would_be_without(root: Path, run_code_commit: Run):
-    plain, _ = fitted(run_code_commit, root)
-    text, result = fitted(run_code_commit, root, "--fit", "1_000_000")
-    assert (text, result["outlines"]) == (plain, [])
+def test_what_fits_is_as_it_would_be_without(root: Path):
+    plain, made = fit(root, None), fit(root, 1_000_000)
+    assert (made.text, made.views) == (plain.text, plain.views)
 
 
 @pytest.mark.parametrize("command", [["rollup", "--fit"], ["prompt", "--rollup", "fit"]])
@@ -358,27 +370,16 @@ def test_check_judges_the_codebase_that_the_run_will_make(rollup: str, root: Pat
     assert ("the prompt does not fit" in done.stdout) == (done.returncode == 2) == (rollup == "fresh"), done.stdout
 
 
-def test_of_a_long_file_the_definitions_that_hold_the_task_s_names_are_shown(root: Path, run_code_commit: Run):
+def test_of_a_long_file_the_definitions_that_hold_the_task_s_names_are_shown(root: Path):
     (root / "agent-config/query.txt").write_text("Let `wrap_500` wrap less.\n")
     text = "".join(f"def wrap_{number}(text):\n    return text[:{number}]\n\n\n" for number in range(1000))
     (root / "long.py").write_text(text)
     git(root, "add", "-A")
-    whole, _ = fitted(run_code_commit, root, "--fit", "30000")
-    assert "--- long.py (lines" not in whole, "an answer has whole files"
-    (root / "agent-config/config.toml").write_text('answer_format = "auto"\n')
+    assert not of_kind(fit(root, 30_000).views, Part), "an answer has whole files"
+    made = fit(root, 30_000, edits=True)
     part = "--- long.py (lines 2001-2002 of 4,000) ---\ndef wrap_500(text):\n    return text[:500]\n"
-    made, result = fitted(run_code_commit, root, "--fit", "30000")
-    assert part in made, made
-    assert (result["files"] > 60, "--- long.py ---" in made) == (True, False), "the room is for other files"
-
-
-def test_the_section_for_unreleased_changes_ends_at_a_heading_of_its_level():
-    new = "unreleased\n==========\n\n## Improvements\n\n- one\n\n## Fixes\n\n- two\n\n5.0.0\n=====\n\n## Fixes\n"
-    text = new + "\n- old\n" * 99
-    heads, told = heads_of_logs([Section("HISTORY.md", len(text), file_section("HISTORY.md", text))])
-    (head,) = heads.values()
-    assert head.content == new.removesuffix("\n## Fixes\n")
-    assert told == ["HISTORY.md has a section for changes that are not released: what users notice is entered there\n"]
+    assert (part in made.text, list(of_kind(made.views, Part))) == (True, ["long.py"])
+    assert len(made.sizes) > 60, "the room is for other files"
 
 
 def test_a_cut_outline_keeps_the_class_of_a_definition_that_stays():
@@ -393,3 +394,28 @@ def test_a_cut_outline_keeps_the_class_of_a_definition_that_stays():
         owner = owner if line.startswith("  ") else line
         assert line.rpartition("_")[2] == owner.removeprefix("class Part") or line == owner
     assert {"  def method_19_of_8", "class Part8", "class Part7"} <= set(kept)
+
+
+def test_each_strategy_shows_each_file_once_and_no_more_than_there_is_room(root: Path):
+    """The views and the text of a codebase are of one mind, whatever made them."""
+    project, selection = find_project(root), Selection()
+    names = select_files(project, (), CodebaseRequest()).names
+    files = read_files(project.root, names, Redactor([]), selection)
+    survey = survey_files(files, (root / "agent-config/query.txt").read_text())
+    chosen = {"src/part_11.py", "src/part_12.py"}
+    strategies = (
+        Fill(survey=survey),
+        Outlines(survey=survey, most=9, fixed={"src/part_01.py"}),
+        Chosen(survey=survey, files=chosen, parts={"src/part_12.py": part_of("x\n", [(1, 1)])}, edits=True),
+    )
+    for strategy in strategies:
+        text, views = strategy.fit(9_000)
+        assert (len(text) <= 9_000, views.keys()) == (True, {file.name for file in survey.files})
+        sections = {name for name, _ in read_sections(text)}
+        for file in survey.files:
+            is_whole, is_outline = isinstance(views[file.name], Whole), isinstance(views[file.name], Outline)
+            outlined_as = f"{file.name} (outline, {file.bytes:,} bytes)"
+            assert (file.name in sections, outlined_as in sections) == (is_whole, is_outline), file.name
+            assert not is_whole or is_current(views[file.name], (root / file.name).read_text()) is Seen.SEEN
+    assert isinstance(views["src/part_11.py"], Whole)
+    assert isinstance(views["src/part_12.py"], Part)
