@@ -132,7 +132,10 @@ def whole_of(text: str, size: int | None = None) -> Whole:
 
 def digest_of(text: str) -> str:
     """Return the SHA-256 of a text with LF as line ends, without a BOM and empty last lines."""
-    plain = text.removeprefix(_BOM).replace("\r\n", "\n").rstrip("\n")
+    plain = text.removeprefix(_BOM)
+    if "\r" in plain:
+        plain = plain.replace("\r\n", "\n")
+    plain = plain.rstrip("\n")
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
 
 
