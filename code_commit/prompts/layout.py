@@ -23,7 +23,7 @@ from code_commit.runs.diff import hunks_between
 from code_commit.runs.words import duration
 from code_commit.settings import Settings
 from code_commit.terminal import shown
-from code_commit.views import FileView, Outline, Part, Removed, Sight, of_kind
+from code_commit.views import FileView, Outline, Part, Removed, Sight, Whole, of_kind
 
 Layout = Literal["spec", "cached", "short"]
 _TASK_AGAIN, _LONGEST_AGAIN = ":\n\n{query}\n\n", 1_000  # characters of a task that is repeated at the end
@@ -263,7 +263,9 @@ def _sight_of(task: Task, added: Sequence[FileView], build: FailedBuild) -> Sigh
     changed = [file for file in build.replacements if file.path not in parts]
     beside = [*(file for file in added if file.path not in {change.path for change in changed}), *changed]
     views = dict(codebase.views)
-    views |= {file.path: file.view for file in beside if not (isinstance(file.view, Outline) and file.path in views)}
+    for file in beside:
+        if not (isinstance(file.view, Outline) and isinstance(views.get(file.path), Whole | Part)):
+            views[file.path] = file.view
     return codebase._replace(views=views, beside=[file.text for file in beside])
 
 

@@ -19,7 +19,7 @@ from code_commit.prompts.layout import (
 from code_commit.prompts.next import Outcome, next_prompt
 from code_commit.settings import Settings
 from code_commit.verify.edits import edit_text
-from code_commit.views import FileView, Outline, Removed, Sight, whole, whole_of
+from code_commit.views import FileView, Name, Outline, Removed, Sight, whole, whole_of
 
 PROMPTS = SystemPrompts("STRUCTURE\n", "INSTRUCTIONS\n", "INITIAL\n", "REPAIR\n", "Rejected:\n{reasons}\n", "EDITS\n")
 TASK = Task(PROMPTS, "the query", Codebase(["the codebase\n"]))
@@ -162,6 +162,20 @@ def test_a_changed_file_that_is_shown_in_part_shows_these_lines_as_they_are_now(
     later = lay_out_diff(codebase, OLD, NEW)
     assert "[file replacements]\n--- FILE REPLACEMENT a.py ---\n" in later.rest
     assert later.shows.views == {"a.py": whole_of(NEW)}
+
+
+def test_an_outline_that_was_asked_for_takes_no_shown_lines_away():
+    part, asked = part_of(OLD, [(1, 60)]), FileView("a.py", Outline(9_000), "def a\n")
+    codebase = Codebase([part_section("a.py", part)], {"a.py": part, "b.py": Name(9)}, "made")
+    lines = FileView("a.py", part_of(OLD, [(1, 70)]), "")
+    for added, view in (([asked], part), ([lines, asked], lines.view)):
+        outcome = Outcome(AttemptSummary("Attempt 1", "", ""), unseen=added)
+        prompt = next_prompt(TASK._replace(codebase=codebase), [outcome])
+        assert prompt.shows.views["a.py"] == view
+        assert "--- a.py (outline, 9,000 bytes) ---\ndef a\n" in prompt.user
+    others = [asked._replace(path="b.py"), lines._replace(path="c.py"), asked._replace(path="c.py")]
+    prompt = next_prompt(TASK._replace(codebase=codebase), [outcome._replace(unseen=others)])
+    assert (prompt.shows.views["b.py"], prompt.shows.views["c.py"]) == (Outline(9_000), lines.view)
 
 
 def test_a_changed_file_that_was_asked_for_is_shown_whole():

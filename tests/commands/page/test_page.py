@@ -160,7 +160,7 @@ def test_the_page_tells_the_whole_run_in_the_order_of_a_review(hostile: Path):
     targets = [
         attributes["href"] for tag, attributes in page.tags if tag == "a" and attributes["href"].startswith("./")
     ]
-    assert len(targets) == 4 + 6 + 6 + 1
+    assert len(targets) == 5 + 7 + 7 + 1
     assert all((hostile / target).is_file() for target in targets)
 
 
