@@ -11,7 +11,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -70,7 +70,8 @@ def answered_commits(repository: Path, most: int) -> list[AnsweredCommit]:
     found: list[AnsweredCommit] = []
     for name in git(repository, "log", "--no-merges", "--min-parents=1", "--format=%H").decode().split():
         changes = dict(_changes(repository, name))
-        files = {path: change for path, change in changes.items() if not _changes_ends(change)}
+        old = {path: changes[other].before for path, other in _renames(repository, name) if other in changes}
+        files = {path: change for path, change in changes.items() if not _changes_ends(change, old.get(path))}
         if files:
             message = git(repository, "log", "-1", "--format=%B", name).decode("utf-8", "replace").strip()
             found.append(AnsweredCommit(name, message, files, len(changes) - len(files)))
@@ -98,13 +99,21 @@ def _changes(repository: Path, commit: str) -> Iterator[tuple[str, Change]]:
             yield path, Change(before, after, after_mode == "100755")
 
 
-def _changes_ends(change: Change) -> bool:
-    """Tell whether the file has other line ends than before, or a new one none at its end."""
+def _renames(repository: Path, commit: str) -> Iterable[tuple[str, str]]:
+    """Return each path that git takes for a new name, with the old one."""
+    told = git(repository, "diff", "-M", "--diff-filter=R", "--name-status", "-z", f"{commit}~", commit).decode()
+    fields = told.split("\0")[:-1]
+    return zip(fields[2::3], fields[1::3], strict=True)
+
+
+def _changes_ends(change: Change, old: str | None) -> bool:
+    """Tell whether the file has other line ends than before, or a new one none at its end; `old` was renamed to it."""
+    before = change.before if change.before is not None else old
     if change.after is None:
         return False
-    if change.before is None:
+    if before is None:
         return change.after != "" and (not change.after.endswith("\n") or "\r" in change.after)
-    return _ends(change.before) != _ends(change.after)
+    return _ends(before) != _ends(change.after)
 
 
 def _ends(text: str) -> tuple[bool, bool, bool]:
