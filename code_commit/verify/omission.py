@@ -18,8 +18,7 @@ from code_commit.verify.placeholders import COMMENT, find_placeholder
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
 
-_LEAST_LOST = 10  # lines in one place
-_LEAST_DOTTED = 6  # the same, where dots stand there instead
+_LEAST_LOST = 6  # lines in one place
 _LEAST_DISTINCT = 4  # of these
 _MOST_INSTEAD = 3  # lines that stand there instead
 _MOST_CHANGED = 5  # lines beside them that the answer changed, on either side
@@ -108,13 +107,12 @@ def _find_place(path: str, old_text: str, new_text: str, lost: _Lost) -> Omissio
     for gap in chain.from_iterable(_trimmed(old, new, wide) for wide in _gaps(old, new)):
         instead = [number for number in range(*gap.new) if new[number]]
         gone = [number for number in range(*gap.old) if _WORD.search(old[number])]
-        least = _LEAST_DOTTED if any(re.search(_DOTS, new[number]) for number in instead) else _LEAST_LOST
-        if not 0 < len(instead) <= _MOST_INSTEAD or len(gone) < least:
+        if not 0 < len(instead) <= _MOST_INSTEAD or len(gone) < _LEAST_LOST:
             continue
         comments = _comment_lines(path, old_text, gap.old)
         gone = [number for number in gone if number not in comments]
         is_lost = sum(lost(old[number]) for number in gone)
-        if is_lost < least or 10 * is_lost < 9 * len(gone):
+        if is_lost < _LEAST_LOST or 10 * is_lost < 9 * len(gone):
             continue
         comments = _comment_lines(path, new_text, gap.new)
         if all(number in comments or _stands_for_code(new[number], path, old) for number in instead):
@@ -129,7 +127,7 @@ def _gaps(old: Sequence[str], new: Sequence[str]) -> Iterator[_Gap]:
     pairs = [(places[line], number) for line, number in there.items() if line in places]
     kept = [(-1, -1), *_longest_ascending(pairs), (len(old), len(new))]
     for (old_start, new_start), (old_stop, new_stop) in pairwise(kept):
-        if old_stop - old_start > _LEAST_DOTTED and new_stop - new_start > 1:
+        if old_stop - old_start > _LEAST_LOST and new_stop - new_start > 1:
             yield _Gap((old_start + 1, old_stop), (new_start + 1, new_stop))
 
 
@@ -181,7 +179,9 @@ def _is_like(old: str, new: str) -> bool:
 
 
 def _stands_for_code(line: str, path: str, old: Sequence[str]) -> bool:
-    """Tell whether a line is dots, or prose in brackets, and the old file has no such lines."""
+    """Tell whether a line is a comment by itself, or dots or prose in brackets of which the old file has no lines."""
+    if len(line) <= _LONGEST_LINE and _comments(path, line):  # it stands in a text, or its lexer is lost
+        return True
     if len(line) > _LONGEST_LINE or (line == "..." and path.endswith((".py", ".pyi"))):  # the body of a function
         return False
     form = next((form for form in (_DOTTED, _BRACKETED) if form.fullmatch(line)), None)
@@ -205,7 +205,7 @@ def _comments(path: str, text: str) -> frozenset[int]:
     if lexer is None:
         return frozenset(number for number, line in enumerate(_stripped(text)) if re.match(COMMENT, line))
     comments, others, number = set[int](), set[int](), 0
-    for _, kind, said in lexer.get_tokens_unprocessed(text):
+    for _, kind, said in lexer.get_tokens_unprocessed(f"{text}\n"):  # some want a line end behind a comment
         is_comment = kind[:1] == ("Comment",) and kind[1:2] not in _DIRECTIVES
         for offset, piece in enumerate(said.split("\n")):
             if is_comment and piece.strip():

@@ -34,7 +34,7 @@ def cut(instead: str, first: int = 6, last: int = 20, **changed: str) -> str:
         "# f6 to f19 had no caller\n",
     ],
 )
-@pytest.mark.parametrize("last", [20, 18])
+@pytest.mark.parametrize("last", [20, 18, 8])
 def test_a_comment_dots_or_prose_in_brackets_in_place_of_many_lines_is_told_with_the_lines(instead, last):
     (found,) = omitted(cut(instead, last=last, f3="g3"))
     assert (found.path, found.at, found.first, found.last) == ("src/a.py", 24, 25, 4 * last - 1)
@@ -65,10 +65,23 @@ def test_a_comment_is_what_the_files_language_says(path, line):
     assert [found.text for found in omitted(f"{kept}{line}\n", old, path)] == [line]
 
 
+@pytest.mark.parametrize(
+    ("path", "start", "line"),
+    [
+        ("a.scss", "nav {\n  h4 {\n    padding: 1px;\n", "    // lo demás sigue igual"),
+        ("a.yml", "script: |\n  set -e\n", "  # wie zuvor"),
+        ("a.py", '"""The text.\n\n', "# le reste"),
+    ],
+)
+def test_a_comment_inside_of_what_is_no_code_is_one_too(path, start, line):
+    kept, lost = start + "  color: red;\n", "".join(f"  size-{number}: {number}px;\n" for number in "abcdefgh")
+    assert [found.text for found in omitted(f"{kept}{line}\n", f"{kept}{lost}", path)] == [line.strip()]
+
+
 INNOCENT = {
     "lines that are deleted": cut(""),
     "a comment and code": cut("# the others come from a loop\nF = {i: make(i) for i in range(6, 20)}\n"),
-    "few lines": cut("# unido\n", first=18),
+    "five lines with words": cut("# unido\n", first=18, last=19).replace("    return y + 19\n\n", "", 1),
     "four lines": cut("# a\n# b\n# c\n# d\n"),
     "a body of dots": cut("def f6(x): ...\n").replace("def f6(x): ...", "class F(Protocol):\n    ...\n    ..."),
     "code with dots": cut("call(*args, ...)\n"),
