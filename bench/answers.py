@@ -23,6 +23,7 @@ from bench.environments import SOURCE, Tool, git
 from bench.measuring import CommandFailedError
 from bench.projects import source_texts, write_file
 
+_BOM = "\ufeff"
 DELETED, LINES_OF_ANSWER = 100, 10
 LINES, ONE_LINE = 1_000, ("    return total / len(items)\n", "    return total / max(1, len(items))\n")
 MOST_SUSPECTED = 1 / 200
@@ -70,8 +71,7 @@ def answered_commits(repository: Path, most: int) -> list[AnsweredCommit]:
     found: list[AnsweredCommit] = []
     for name in git(repository, "log", "--no-merges", "--min-parents=1", "--format=%H").decode().split():
         changes = dict(_changes(repository, name))
-        old = {path: changes[other].before for path, other in _renames(repository, name) if other in changes}
-        files = {path: change for path, change in changes.items() if not _changes_ends(change, old.get(path))}
+        files = _with_the_same_ends(changes, dict(_renames(repository, name)))
         if files:
             message = git(repository, "log", "-1", "--format=%B", name).decode("utf-8", "replace").strip()
             found.append(AnsweredCommit(name, message, files, len(changes) - len(files)))
@@ -106,19 +106,29 @@ def _renames(repository: Path, commit: str) -> Iterable[tuple[str, str]]:
     return zip(fields[2::3], fields[1::3], strict=True)
 
 
-def _changes_ends(change: Change, old: str | None) -> bool:
-    """Tell whether the file has other line ends than before, or a new one none at its end; `old` was renamed to it."""
-    before = change.before if change.before is not None else old
-    if change.after is None:
-        return False
-    if before is None:
-        return change.after != "" and (not change.after.endswith("\n") or "\r" in change.after)
-    return _ends(before) != _ends(change.after)
+def _with_the_same_ends(changes: Mapping[str, Change], renames: Mapping[str, str]) -> dict[str, Change]:
+    """Return the changes but those of files that get other line ends, or a new one none at its end."""
+    deleted = [change.before for change in changes.values() if change.before is not None and change.after is None]
+    kept = {}
+    for path, change in changes.items():
+        if (after := change.after) is not None:
+            old = [changes[other].before for other in (path, renames.get(path)) if other in changes]
+            old += [text for text in deleted if _without_ends(text) == _without_ends(after)]  # it may be renamed
+            if any(_ends(text) != _ends(after) for text in [each for each in old if each] or ["\n"]):
+                continue
+        kept[path] = change
+    return kept
+
+
+def _without_ends(text: str) -> list[str]:
+    return text.removeprefix(_BOM).splitlines()
 
 
 def _ends(text: str) -> tuple[bool, bool, bool]:
-    windows = text.count("\r\n")
-    return windows > 0, windows < text.count("\n"), text == "" or text.endswith("\n")
+    """Tell whether lines end with CRLF, whether any ends with LF, and whether the last one ends."""
+    body = text.removeprefix(_BOM)
+    windows = body.count("\r\n")
+    return windows > 0, windows < body.count("\n") or body == "", body == "" or body.endswith("\n")
 
 
 def answers(plan: Plan) -> Iterator[Comparison]:
