@@ -109,10 +109,12 @@ def _find_place(path: str, old_text: str, new_text: str, lost: _Lost) -> Omissio
         gone = [number for number in range(*gap.old) if _WORD.search(old[number])]
         if not 0 < len(instead) <= _MOST_INSTEAD or len(gone) < _LEAST_LOST:
             continue
+        lines = old[slice(*gap.old)]
+        instead = [number for number in instead if not _is_cut(new[number], lines)]
         comments = _comment_lines(path, old_text, gap.old)
         gone = [number for number in gone if number not in comments]
         is_lost = sum(lost(old[number]) for number in gone)
-        if is_lost < _LEAST_LOST or 10 * is_lost < 9 * len(gone):
+        if not instead or is_lost < _LEAST_LOST or 10 * is_lost < 9 * len(gone):
             continue
         comments = _comment_lines(path, new_text, gap.new)
         if all(number in comments or _stands_for_code(new[number], path, old) for number in instead):
@@ -171,6 +173,11 @@ def _trimmed(old: Sequence[str], new: Sequence[str], gap: _Gap) -> Iterator[_Gap
         while first < end and start < stop and _is_like(old[stop - 1], new[end - 1]):
             stop, end = stop - 1, end - 1
         yield _Gap((start, stop), (first, end))
+
+
+def _is_cut(line: str, old: Sequence[str]) -> bool:
+    """Tell whether a line with a word is the beginning of an old one."""
+    return _WORD.search(line) is not None and any(each.startswith(line) for each in old)
 
 
 def _is_like(old: str, new: str) -> bool:

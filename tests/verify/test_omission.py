@@ -107,6 +107,11 @@ def test_a_licence_may_become_a_line():
     assert omitted("// SPDX\nint a;\n", block, "a.c") == []
 
 
+def test_a_comment_that_gets_shorter_stands_for_nothing():
+    old = OLD.replace("def f6(", "# the others; they add and multiply, each by its own number\n# in turn\ndef f6(")
+    assert omitted(cut("# the others\n"), old) == []
+
+
 def test_what_the_old_file_has_itself_is_no_sign():
     old = "(defn one [])\n" + "".join(f"(defn f-{number} [x] (+ x {number}))\n" for number in range(20)) + "(run all)\n"
     assert omitted("(defn one [])\n(run each)\n", old, "a.clj") == []
