@@ -15,7 +15,7 @@ FileKind = Literal["", "test", "ci", "build"]  # the way in which a file checks 
 _MOST_REASONS = 50  # a response with more is wrong in kind, not in places
 _LONGEST_QUOTE = 500
 _MOST_NAMES = 8
-_OR_AGAIN = "; or send it again just so if it is meant"
+_OR_AGAIN = "; if you mean it so, send it again unchanged"
 SuspicionRule = Literal[
     "astray",
     "bare-end",
@@ -91,7 +91,7 @@ class Note(NamedTuple):
 class Violation:
     """One reason to reject a response. `line` counts from 1, 0 is none; a long `path` is cut.
 
-    With `may_be_meant` it is a suspicion: the same thing is accepted when it comes again.
+    With `may_be_meant` it is a suspicion: it is accepted when the same `fact` comes again.
     """
 
     path: str
@@ -99,6 +99,7 @@ class Violation:
     rule: str
     message: str
     may_be_meant: bool = False
+    fact: str = ""
 
     def __str__(self) -> str:
         where = f"line {self.line}: " if self.line else ""
@@ -150,7 +151,7 @@ class FilesAskedError(RejectedResponseError):
         self.names = names
         listed = _listed(names)
         super().__init__([Violation("", line, "asked", f"it asks to see files, and changes nothing: {listed}")])
-        self.complaint = f"the last answer asks to see files and changes nothing: {listed}"
+        self.complaint = f"the answer asks to see files and changes nothing: {listed}\nLet the prompt show them."
 
     def name_missing(self, paths: Sequence[str]) -> None:
         """Let the run's end name those of the paths that are not there."""
@@ -189,8 +190,8 @@ Lenience = Literal[
 ]
 """The forms of an answer that are read beside those of the specification."""
 
-IsMeant = Callable[[tuple[str, str]], bool]
-"""Tells whether the suspicion of a rule about a (quoted) path is known, so that its answer is accepted."""
+IsMeant = Callable[[tuple[str, str, str]], bool]
+"""Tells whether the suspicion of a rule about a (quoted) path for a fact is known, so that its answer is accepted."""
 
 
 class Reasons:
@@ -200,7 +201,7 @@ class Reasons:
     are the paths of files that stay as they are.
     """
 
-    def __init__(self, is_meant: IsMeant = frozenset[tuple[str, str]]().__contains__) -> None:
+    def __init__(self, is_meant: IsMeant = frozenset[tuple[str, str, str]]().__contains__) -> None:
         self.kept: list[Violation] = []
         self.more = 0
         self.warnings: list[RunWarning] = []
@@ -216,8 +217,9 @@ class Reasons:
 
         `fact` says what was found, and `advice` what to send instead.
         """
-        if not self._is_meant((rule, quoted(path))):
-            self._keep(Violation(quoted(path), line, rule, f"{fact}: {advice}{_OR_AGAIN}", may_be_meant=True))
+        if not self._is_meant((rule, quoted(path), fact)):
+            message = f"{fact}: {advice}{_OR_AGAIN}"
+            self._keep(Violation(quoted(path), line, rule, message, may_be_meant=True, fact=fact))
             return True
         name = f"{shown(path)}: " if path else ""
         self.warnings.append(RunWarning(rule, f"{name}{fact}; accepted as sent", path))
@@ -227,7 +229,7 @@ class Reasons:
         """Tell that a file stays as it is because of a fact, and return True; return False, with a warning, if the
         answer means it.
         """
-        is_left = not self._is_meant((rule, quoted(path)))
+        is_left = not self._is_meant((rule, quoted(path), ""))
         if is_left:
             self.left.append(path)
         done = "left as it is" if is_left else "accepted as sent"
@@ -243,7 +245,10 @@ class Reasons:
     def reject(self, censor: Callable[[str], str] = str) -> None:
         """Raise RejectedResponseError if there is a reason. `censor` takes out what a cut quotation left of a key."""
         if self.kept:
-            kept = [replace(reason, path=censor(reason.path), message=censor(reason.message)) for reason in self.kept]
+            kept = [
+                replace(each, path=censor(each.path), message=censor(each.message), fact=censor(each.fact))
+                for each in self.kept
+            ]
             raise RejectedResponseError(kept, self.more)
 
 

@@ -30,9 +30,9 @@ from code_commit.prompts.layout import Task, most_attempts
 from code_commit.prompts.next import Answer, Conversation, next_prompt
 from code_commit.runs.list import short_name
 from code_commit.runs.log import AttemptLog, RunLog
-from code_commit.runs.record import Attempt, BuildResult, RunRecord
+from code_commit.runs.record import Attempt, BuildResult, RunRecord, created_files
 from code_commit.runs.review import untracked_before
-from code_commit.runs.words import cut_off_in_words, listed, rejection_of
+from code_commit.runs.words import cut_off_in_words, listed, rejection_of, unchanged
 from code_commit.settings import Settings
 from code_commit.start import Approve, Run
 from code_commit.terminal import shown
@@ -90,7 +90,9 @@ def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRe
     """Log the diff that would be applied and return the finished record."""
     attempt.applying(changes)
     nothing = (
-        "" if attempt.record.changes else ", and the answer would change nothing: every file already holds its text"
+        ""
+        if attempt.record.changes
+        else f", and the answer would change nothing: {unchanged(log.record, attempt.record)}"
     )
     return log.finish("success", EXIT_SUCCESS, f"dry run: nothing was changed, nothing was built{nothing}")
 
@@ -124,8 +126,8 @@ def is_meant(run: Run, number: int) -> IsMeant:
     if run.plan.inputs.as_sent:
         return lambda _: True
     earlier = run.log.record.attempts[: number - 1]
-    rejected = {(each.rule, each.path) for done in earlier for each in done.rejections if each.may_be_meant}
-    left = {("line-ends", quoted(path)) for done in earlier for path in done.ends_alone}
+    rejected = {(each.rule, each.path, each.fact) for done in earlier for each in done.rejections if each.may_be_meant}
+    left = {("line-ends", quoted(path), "") for done in earlier for path in done.ends_alone}
     return (rejected | left).__contains__
 
 
@@ -144,7 +146,8 @@ def change_files(run: Run, response: Response, shows: VisibleFiles | None, attem
         return set(applied_paths(run.plan.project, attempt.record, response.text))
     changes = verify_response(run, response, shows, attempt)
     attempt.applying(changes)
-    replaced = [change.path for change in changes.changes if change.original is not None]
+    ours = created_files(log.record.attempts)
+    replaced = [change.path for change in changes.changes if change.original is not None and change.path not in ours]
     if mixed := untracked_before(run.plan.tree, replaced):
         log.add_warning("review", f"git does not track {listed(mixed)}: git diff cannot show what stood there")
     if run.approve is not None and attempt.record.changes:

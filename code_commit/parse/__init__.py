@@ -76,19 +76,18 @@ _NO_BLOCK = (
     " change of the project can do the task, ^^^cannot, the reason on the lines after it, and ^^^end"
 )
 
-_ONLY_THOUGHTS = "the response is only thoughts, {:,} characters of them: end them, and send the answer after them"
-_DELETE_WORD = "its only word is 'delete'"
+_ONLY_THOUGHTS = "the response is only thoughts, {:,} characters of them: send the answer after their end"
 _REMOVE = "to remove the file, write ^^^delete in place of the word and of ^^^end"
 _BARE = "^^^ alone ends its block, and ^^^end other blocks of the answer"
 _END = "end it with ^^^end, after all the lines of the file"
 _QUOTED = (
-    "a line of your text begins with ^^^: indent what you quote, by four blanks (a block that this line opens lacks its"
+    "a line of your text begins with ^^^: indent what you quote, by four blanks (if it opens a block, that lacks its"
     " ^^^end)"
 )
 
 _FIND_LINE = re.compile(r"(\^{2,})[ \t]*find[ \t\r]*$", re.MULTILINE)
 _REPLACE_LINE = re.compile(r"^(\^{2,})[ \t]*replace[ \t\r]*$", re.MULTILINE)
-_WORD_DELETE = re.compile(r"\s*delete\s*")
+_WORD_DELETE = re.compile(r"(?i)[\s`'\"(\[*]*deleted?[\s`'\")\].*]*")
 _DELETE_ALONE = re.compile(r"(\^{2,})[ \t]*delete\s*")
 _SHORT_FIND = re.compile(r"^(\^\^)[ \t]*find(?=[ \t\r]*$)", re.MULTILINE)
 _MOST_LISTED = 200  # files of a list that are read
@@ -271,12 +270,13 @@ def _read_words(found: Findings, block: Block, name: str, body: int) -> int:
 def _add_file(found: Findings, block: FileReplacement, carets: int) -> None:
     """Add the file or its removal, unless its content is edits or `^^^delete` with other carets than the block's."""
     if carets == len(fences.SHORTEST_FENCE) and _WORD_DELETE.fullmatch(block.content) and found.has(block.path):
-        if found.is_short:
+        word = block.content.strip()
+        if found.is_short and word == "delete":
             found.reasons.leniences.add("delete-word")
             found.closed = None
             found.add(FileRemoval(block.path, block.line))
             return
-        found.reasons.suspect(block.path, block.line + 1, "delete-word", _DELETE_WORD, _REMOVE)
+        found.reasons.suspect(block.path, block.line + 1, "delete-word", f"its only word is '{quoted(word)}'", _REMOVE)
     find = _FIND_LINE.match(block.content)
     if find and not any(match[1] == find[1] for match in _REPLACE_LINE.finditer(block.content)):
         find = None

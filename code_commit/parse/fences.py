@@ -257,7 +257,7 @@ def reject_inner_fence(found: Findings, block: Block, position: int) -> int:
         said = f"'{short[0]}' has 2 carets, the block was opened with {block.carets}: write {block.fence}end"
         found.reject(found.line_at(short.start()), "unclosed", said, block.path)
     elif position == len(text):
-        said = f"the block is not closed: put {block.fence}end on a line of its own after the file's last line"
+        said = f"the answer ends inside this block: send the file to its last line, then {block.fence}end on its own"
         found.reject(block.line, "unclosed", said + _about_prose(block), block.path)
     else:
         _reject_fence_of_content(found, block, position, word)

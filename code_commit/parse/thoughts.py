@@ -11,7 +11,7 @@ from code_commit.marks import Mark, fenced_marks, find_marks, may_have_marks
 from code_commit.parse import fences
 
 _MOST_UNCLOSED = 1_000  # blocks and quotations; they alone reject an answer of which they all count
-_TAG = re.compile(r"^ {0,3}<(/?)([A-Za-z][\w:.-]*)(?:\s[^<>\n]*)?>[ \t\r]*$", re.MULTILINE)
+_TAG = re.compile(r"^ {0,3}<(/?)([^\W\d_][\w:.-]*)(?:\s[^<>\n]*)?>[ \t\r]*$", re.MULTILINE)
 _ANSWER = re.compile(r"(?i:(?:.*[_:-])?(?:answer|response|output|result|solution|final))")
 _WORD = re.compile(r"\S+")
 _ONLY_NAMED = "; a tag that is only spoken of stands in backticks"

@@ -24,7 +24,11 @@ _ALIKE = 0.7  # as difflib counts
 
 def explain_patterns(setting: str, patterns: Iterable[str], root: Path | None = None) -> dict[str, str]:
     """Return the patterns of a setting that can match no path, or cannot be read, each with a message."""
-    problems = {}
+    patterns = [*patterns]
+    problems = dict[str, str]()
+    if patterns and all(pattern.startswith("!") for pattern in patterns):
+        only = f"it only takes back what a pattern before it matches: write {_WHOLE_PROJECT} before it"
+        problems[patterns[0]] = f"{setting} {shown(patterns[0])} can match nothing: {only}"
     for pattern in patterns:
         try:
             if why := _explain(pattern, root):

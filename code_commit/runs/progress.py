@@ -235,7 +235,7 @@ def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[st
     if event == "rejected":
         return _rejected(record, verbose=verbose)
     if event == "applied":
-        return _changed_files(attempt, verbose=verbose)
+        return _changed_files(record, verbose=verbose)
     if event == "repeated":
         return [f"{words.repeats_of(attempt)}: the next prompt says so"]
     told = {"built": words.build_of, "chosen": words.asked_of, "applying": _checks}.get(event, lambda _: "")(attempt)
@@ -272,10 +272,11 @@ def _checks(attempt: Attempt) -> str:
     return "\n  ".join(["the answer changes tests, CI files or build files:", *lines]) if lines else ""
 
 
-def _changed_files(attempt: Attempt, *, verbose: bool) -> list[str]:
+def _changed_files(record: RunRecord, *, verbose: bool) -> list[str]:
+    attempt = record.attempts[-1]
     changes = attempt.changes
     if not changes:
-        return [f"{words.UNCHANGED}, every file holds this already"]
+        return [f"{words.UNCHANGED}, {words.unchanged(record, attempt)}"]
     added, removed = sum(change.lines_added for change in changes), sum(change.lines_removed for change in changes)
     summary = f"{words.count(len(changes), 'file')} changed, +{added} -{removed}"
     if verbose:

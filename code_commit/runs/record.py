@@ -379,8 +379,23 @@ def sum_up(record: RunRecord, seconds: float) -> Totals:
 
 
 def _count_changed(attempts: Iterable[Attempt]) -> int:
-    """Return how many files the answers changed; one that came and went again is as it was."""
-    actions: dict[str, list[str]] = {}
+    """Return how many files the answers changed, a renamed one once; one that came and went again is as it was."""
+    was_there, is_there, old_names = dict[str, bool](), dict[str, bool](), dict[str, str]()
     for change in (change for attempt in attempts if attempt.verdict for change in attempt.changes):
-        actions.setdefault(change.path, []).append(change.action)
-    return sum((done[0], done[-1]) != ("create", "delete") for done in actions.values())
+        if old := change.renamed_from:
+            was_there.setdefault(old, True)
+            is_there[old] = False
+            old_names[change.path] = old_names.pop(old, old)
+        was_there.setdefault(change.path, change.action != "create")
+        is_there[change.path] = change.action != "delete"
+    changed = {path for path, was in was_there.items() if was or is_there[path]}
+    renamed = {old for new, old in old_names.items() if is_there[new] and was_there[old] and not is_there[old]}
+    return len(changed - renamed)
+
+
+def created_files(attempts: Iterable[Attempt]) -> set[str]:
+    """Return the paths of files that applied answers created and that were not there before."""
+    first = dict[str, str]()
+    for change in (change for attempt in attempts if attempt.verdict for change in attempt.changes):
+        first.setdefault(change.path, change.action)
+    return {path for path, action in first.items() if action == "create"}

@@ -40,6 +40,14 @@ _OF_THE_ANSWER = ("incomplete", "cut-off")  # rules whose reason is the API's, o
 _FILE_KINDS: dict[FileKind, str] = {"test": "a test", "ci": "a CI file", "build": "a build file"}
 
 
+def unchanged(record: RunRecord, attempt: Attempt) -> str:
+    """Tell why an answer changes nothing; where it differs in line ends, also what writes these."""
+    if not attempt.ends_alone:
+        return "every file holds this already"
+    response = f"{record.log_dir}/{attempt.number}-response.txt"
+    return f"but for line ends every file holds this already: code-commit apply --as-sent {response} writes them"
+
+
 def duration(seconds: float) -> str:
     """Return a time in words: `12.3 s`, `1 min 10 s`, `2 h 5 min`."""
     if seconds < _MINUTE:

@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from code_commit.verify.markdown import is_document
 from code_commit.verify.placeholders import COMMENT, find_placeholder
 
 if TYPE_CHECKING:
@@ -27,11 +28,14 @@ _LONGEST_LINE = 400
 _LONGEST_LEXED = 300_000  # characters
 _DIRECTIVES = (("Preproc",), ("PreprocFile",))  # pygments' kinds of comments that are none
 _WORD = re.compile(r"[^\W\d_]")
-_DOTS = r"(?:\.{3,}|\u2026+)"
+_DOTS = r"(?:\.{3,}|[\u2026\u22ee\u22ef]+)"
 # dots beside nothing but punctuation, dots with a blank behind them, and dots at both ends
 _DOTTED = re.compile(rf"\W*{_DOTS}\W*|[^\w.\u2026]*{_DOTS}(?=\W*\s).*|[^\w.\u2026]*{_DOTS}.*{_DOTS}\W*")
 # in brackets, of any width, two words or one that is not ASCII, and no sign of code
 _BRACKETED = re.compile(r"[(\[<{\uff08\u3010](?=.*(?:\w\s+\w|[^\x00-\x7f\W]))[^()\[\]<>{}=;:\"]*[)\]>}\uff09\u3011]\W*")
+# the same with a colon, if it has four words at least
+_SENTENCE = re.compile(r"[(\[<{](?=(?:\S+\s+){4})[^()\[\]<>{}=;\"]*[)\]>}]\W*")
+_MARKED = re.compile(rf"(?:{COMMENT}|-#|@\*|\{{\{{/\*|['!/])\s")  # a comment of some language
 
 
 Span = tuple[int, int]
@@ -117,7 +121,8 @@ def _find_place(path: str, old_text: str, new_text: str, lost: _Lost) -> Omissio
         if not instead or is_lost < _LEAST_LOST or 10 * is_lost < 9 * len(gone):
             continue
         comments = _comment_lines(path, new_text, gap.new)
-        if all(number in comments or _stands_for_code(new[number], path, old) for number in instead):
+        is_alone = len(instead) == 1
+        if all(number in comments or _stands_for_code(new[number], path, old, is_alone=is_alone) for number in instead):
             return Omission(path, instead[0], new[instead[0]], gone[0] + 1, gone[-1] + 1)
     return None
 
@@ -185,13 +190,15 @@ def _is_like(old: str, new: str) -> bool:
     return old == new or (can_be and SequenceMatcher(None, old, new, autojunk=False).ratio() >= _LIKE)
 
 
-def _stands_for_code(line: str, path: str, old: Sequence[str]) -> bool:
+def _stands_for_code(line: str, path: str, old: Sequence[str], *, is_alone: bool) -> bool:
     """Tell whether a line is a comment by itself, or dots or prose in brackets of which the old file has no lines."""
-    if len(line) <= _LONGEST_LINE and _comments(path, line):  # it stands in a text, or its lexer is lost
-        return True
-    if len(line) > _LONGEST_LINE or (line == "..." and path.endswith((".py", ".pyi"))):  # the body of a function
+    is_body = is_alone and line == "..." and path.endswith((".py", ".pyi"))  # of a function
+    if len(line) > _LONGEST_LINE or is_body:
         return False
-    form = next((form for form in (_DOTTED, _BRACKETED) if form.fullmatch(line)), None)
+    # it stands in a text, or the lexer is that of another language
+    if _comments(path, line) or (_MARKED.match(line) and not is_document(path)):
+        return True
+    form = next((form for form in (_DOTTED, _BRACKETED, _SENTENCE) if form.fullmatch(line)), None)
     return form is not None and not any(len(each) <= _LONGEST_LINE and form.fullmatch(each) for each in old)
 
 

@@ -40,6 +40,13 @@ def test_a_pattern_that_can_match_nothing_is_told_with_what_to_write(pattern: st
     assert f"can match nothing: {told}" in problems[pattern]
 
 
+def test_patterns_that_only_take_back_match_nothing(project_folder: Path):
+    (told,) = explain_patterns("--allow", ["!src/", "!b"], project_folder).values()
+    assert told == (
+        "--allow !src/ can match nothing: it only takes back what a pattern before it matches: write ** before it"
+    )
+
+
 POSSIBLE = (
     "src/",
     "/src/",

@@ -57,6 +57,15 @@ def test_the_lines_beside_it_may_be_changed_ones():
         ("a.html", "<!-- le reste -->"),
         ("a.hs", "{- wie zuvor -}"),
         ("a.unheard-of", "# wie zuvor"),
+        ("a.pl", "# lo demás"),
+        ("a.m", "% lo demás"),
+        ("a.fs", "// lo demás"),
+        ("a.haml", "-# lo demás"),
+        ("a.py", "\u22ee"),
+        ("a.py", "[unchanged]"),
+        ("a.py", "[Showing lines 1-20 of 60. Use :21 to continue]"),
+        ("a.py", "rest of the file stays the same."),
+        ("a.py", "{{ unchanged }}"),
     ],
 )
 def test_a_comment_is_what_the_files_language_says(path, line):
