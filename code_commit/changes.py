@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from code_commit.errors import CodeCommitError
+from code_commit.status import Status
 from code_commit.terminal import shown
 
 Action = Literal["create", "replace", "delete"]
@@ -109,8 +110,8 @@ class Violation:
 class RejectedResponseError(CodeCommitError):
     """The response cannot be used; `violations` has its reasons by line, `more` is the count of those beyond fifty."""
 
-    exit_code = 4
-    status = "rejected"
+    status = Status.REJECTED
+    exit_code = status.exit_code
     complaint = "no usable response: it was rejected\nSee: code-commit log --open."  # its reasons were shown before
 
     def __init__(self, violations: Iterable[Violation], more: int = 0) -> None:
@@ -165,8 +166,8 @@ def _listed(names: Sequence[str]) -> str:
 class DeclinedError(CodeCommitError):
     """The LLM says that no change of the project can do the task; the message is its reason, in its own words."""
 
-    exit_code = 4
-    status = "declined"
+    status = Status.DECLINED
+    exit_code = status.exit_code
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

@@ -43,6 +43,7 @@ from code_commit.fleet.worker import machine_failed
 from code_commit.git import ask_git
 from code_commit.llm.ledger import ROUNDING
 from code_commit.runs.words import count, duration
+from code_commit.status import Status
 from code_commit.terminal import shown
 from code_commit.version import __version__
 
@@ -86,9 +87,9 @@ def blamed_workers(result: Result, unfit: Collection[str]) -> dict[str, str]:
 
     If the machine failed, that is its own worker; if it could clone its repository, those that could not (`unfit`).
     """
-    if result.status == "machine_failed" and result.error != "patch":
+    if result.status == Status.MACHINE_FAILED and result.error != "patch":
         return {result.worker: result.message}
-    if result.error == "clone" or result.status == "not_set_up":
+    if result.error == "clone" or result.status == Status.NOT_SET_UP:
         return {}
     return dict.fromkeys({*unfit} - {result.worker}, f"{result.repository} could not be cloned")
 
