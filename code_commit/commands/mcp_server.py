@@ -35,6 +35,7 @@ from pydantic import BaseModel, Field, ValidationError
 from code_commit.api import list_runs, provider_of, read_record, uses_provider
 from code_commit.errors import Interrupted, NotSetUpError
 from code_commit.files import read_regular_file
+from code_commit.interrupts import ENDING_SIGNALS
 from code_commit.project import AGENT_CONFIG, find_project
 from code_commit.runs.words import awaited, duration
 from code_commit.settings import SETTINGS, load_settings
@@ -211,7 +212,7 @@ def _requests(signals: list[int]) -> asyncio.StreamReader:
         signals.append(number)
         lines.feed_eof()
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in ENDING_SIGNALS:
         loop.add_signal_handler(number, end, number)
     Thread(target=read, daemon=True).start()
     return lines

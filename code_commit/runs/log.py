@@ -15,9 +15,9 @@ from typing import Any, Self
 from code_commit.changes import DeclinedError, RejectedResponseError, RunWarning, VerifiedChanges, WarningKind
 from code_commit.errors import LogError, NotSetUpError, known_error
 from code_commit.exchange import FailedRequest, Prompt, RequestBody, Response, Settlement, Usage
-from code_commit.files import KeptRoom, ending_signals_held, replacing
+from code_commit.files import KeptRoom, replacing
 from code_commit.git import Repository
-from code_commit.interrupts import hold_signals
+from code_commit.interrupts import hold_signals, signals_blocked
 from code_commit.project import Project
 from code_commit.runs import record as records
 from code_commit.runs.build_log import BuildLog, rewritten_files
@@ -105,7 +105,7 @@ class RunLog:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None and not self._is_ended:
-            with ending_signals_held():  # of a caller's own handlers
+            with signals_blocked():  # of a caller's own handlers
                 self._end_by(error)
 
     def _end_by(self, error: BaseException) -> None:
@@ -161,7 +161,7 @@ class RunLog:
         `exit_code` is given where an error has another one than its status.
         """
         hold_signals()
-        with ending_signals_held():  # of a caller's own handlers
+        with signals_blocked():  # of a caller's own handlers
             self.replies.release()
             if self._before_end:
                 self._before_end(self, status)
