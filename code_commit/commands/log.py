@@ -38,7 +38,7 @@ from code_commit.runs.progress import Progress
 from code_commit.runs.record import BUILT_DIFF, Attempt, RunEntry, RunRecord, load_run_record, run_record_schema
 from code_commit.settings import load_settings
 from code_commit.status import Status
-from code_commit.terminal import TAIL_BYTES, aligned, last_lines, shown, terminal_width, unwrapped, wrapped
+from code_commit.terminal import TAIL_BYTES, aligned, last_lines, shown, terminal_width, wrapped
 from code_commit.trust import outside_environment
 
 if TYPE_CHECKING:
@@ -265,8 +265,7 @@ def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord, redactor: 
     head = f"attempt {attempt.number} ({title}): {words.joined(seconds, words.spent(attempt))}"
     yield head if record.asks else "the saved response"
     yield from (f"  retried: {line}" for line in words.retries_in_words(attempt.retries))
-    notes = attempt.notes if terminal_width() is None else unwrapped(attempt.notes)
-    yield from (f"  > {line}" for line in notes.split("\n") if notes)
+    yield from (f"  > {line}" for line in attempt.notes.split("\n") if attempt.notes)
     yield from rows
     yield f"  {words.summary_of(attempt)}"
     yield from (f"    {reason}" for reason in attempt.reasons)

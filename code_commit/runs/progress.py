@@ -251,8 +251,7 @@ def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
 
     width = max(20, (terminal.terminal_width(sys.stderr) or 80) - 2)
     start = attempt.notes[: _SAID_LINES * width]
-    texts = terminal.unwrapped(start).split("\n")
-    lines = [part for text in texts for part in wrap(terminal.shown(text.expandtabs(4)), width)]
+    lines = [part for text in start.split("\n") for part in wrap(terminal.shown(text.expandtabs(4)), width)]
     if len(start) < len(attempt.notes) or len(lines) > _SAID_LINES:
         lines[_SAID_LINES:] = ["... (code-commit log shows all of it)"]
     return [f"  {line}" for line in lines]
