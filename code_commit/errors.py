@@ -102,7 +102,7 @@ class MachineError(CodeCommitError):
 
 
 class BuildError(MachineError):
-    """build.sh could not be run, or it changed what it must not change."""
+    """build.sh could not be run, or it changed protected files."""
 
 
 class ApplyError(MachineError):

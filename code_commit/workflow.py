@@ -196,8 +196,8 @@ def _note_applied(log: RunLog, attempt: AttemptLog) -> None:
         log.add_warnings(
             RunWarning(
                 "overwritten",
-                f"attempt {attempt.number} overwrote {shown(path)}, which the build or somebody else had changed since"
-                f" an earlier attempt: {way} brings that back",
+                f"attempt {attempt.number} overwrote {shown(path)}, which had been changed after an earlier attempt"
+                f" (by the build or by someone else): {way} brings that back",
                 path,
             )
             for path in find_overwritten(log.snapshot)

@@ -157,7 +157,7 @@ def _explain(damages: Mapping[Path, Damage], project: Project, quarantine: Quara
     undone = "it was put back" if is_undone else "not all of it could be put back"
     folders = " and ".join(_shown(folder, project) for folder in quarantine.folders)
     where = f"; what was there is kept in {folders}" if folders else ""
-    return f"{who} changed what it must not; {undone}: {listing}{where}; look at what {BUILD_SCRIPT} runs"
+    return f"{who} changed protected files; {undone}: {listing}{where}; check what {BUILD_SCRIPT} runs"
 
 
 def _shown(path: Path, project: Project) -> str:

@@ -40,7 +40,7 @@ from code_commit.project import AGENT_CONFIG, find_project
 from code_commit.runs.words import awaited, duration
 from code_commit.settings import SETTINGS, load_settings
 from code_commit.terminal import shown
-from code_commit.trust import ended_with_us, own_command
+from code_commit.trust import own_command, with_parent_death_signal
 from code_commit.version import __version__
 
 _INSTRUCTIONS = """\
@@ -309,7 +309,7 @@ async def _run_command(
     If the request is cancelled or the client disconnects, the command is interrupted and leaves the tree whole.
     """
     process = await asyncio.create_subprocess_exec(
-        *ended_with_us(own_command(), Path.cwd()),
+        *with_parent_death_signal(own_command(), Path.cwd()),
         *words,
         stdin=given,
         stdout=printed,

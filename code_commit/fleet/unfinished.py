@@ -108,7 +108,7 @@ class Unfinished:
             try:
                 self._note(task, read_own(path))
             except (OSError, ValueError) as error:
-                message = f"{path} is damaged, so it is not known what its task has cost: remove it, if that may be"
+                message = f"{path} is damaged, so the cost of its task is unknown: delete it if you accept that"
                 raise NotSetUpError(message) from error
 
     @property
@@ -163,10 +163,10 @@ class Unfinished:
             self._add(result.id, result.run, result.cost_usd)
         return replace(result, paid_usd=self._paid[result.id])
 
-    def drop(self, task: FleetTask, *, but_its_own: bool) -> None:
-        """Remove the logs of a task's former lines; unless `but_its_own`, also its present one."""
+    def drop(self, task: FleetTask, *, keep_current: bool) -> None:
+        """Remove the logs of a task's former lines; unless `keep_current`, also its present one."""
         self.sizes.pop(task.id, None)
-        own = {log_path(self._out, task)} if but_its_own else set()
+        own = {log_path(self._out, task)} if keep_current else set()
         for path in self._logs[task.id] - own:
             path.unlink(missing_ok=True)
         self._logs[task.id] &= own
@@ -220,7 +220,7 @@ class ResultStore:
         if outcome.result.status == Status.INTERRUPTED and not outcome.result.run:
             return True
         outcome = self._write(task, outcome, is_over=outcome.result.status != Status.INTERRUPTED)
-        self._unfinished.drop(task, but_its_own=outcome.result.status not in _FINAL)
+        self._unfinished.drop(task, keep_current=outcome.result.status not in _FINAL)
         self.table.report(outcome.result)
         self.table.totals.cost_usd = self._unfinished.spent
         self._pages.write()

@@ -177,7 +177,7 @@ def usage(completion: Any) -> Usage:
 
 
 _SMALLEST_WINDOW = 256
-"""Some servers send a constant: no server's window is smaller than this, so a smaller count is none."""
+"""Some servers send a constant: no server's window is smaller than this, so a smaller count is not believed."""
 
 _MOST_OVERESTIMATED = 2.5
 """The estimate is never so many times too high: no codebase has eight characters per token."""
