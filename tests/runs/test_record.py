@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from command import Run, git, tree
 
+from code_commit.changes import AppliedChange
 from code_commit.runs.record import Attempt, FileChoice, RunRecord, load_run_record, sum_up
 
 DATA = Path(__file__).parents[1] / "older_log"
@@ -161,6 +162,22 @@ def test_the_sum_of_what_calls_cost(attempts, cost):
     assert sum_up(record, 0.0).cost_usd == cost
     record.choice = FileChoice("c", calls=1, cost_usd=0.5)
     assert sum_up(record, 0.0).cost_usd == (None if attempts and cost is None else (cost or 0.0) + 0.5)
+
+
+COUNTED = {
+    "applied": (["applied"], 1),
+    "of a dry run, or not written yet": ([None], 0),
+    "one of them applied": ([None, "applied"], 1),
+    "twice": (["applied", "applied"], 1),
+}
+
+
+@pytest.mark.parametrize(("verdicts", "files"), COUNTED.values(), ids=COUNTED)
+def test_only_what_was_applied_counts_as_a_changed_file(verdicts, files):
+    change = AppliedChange("a", "replace", 1, 1, 1)
+    attempts = [Attempt(n, "initial", verdict=verdict, changes=[change]) for n, verdict in enumerate(verdicts, 1)]
+    record = RunRecord("1", "r", "run", "", "/", "", 1, attempts=attempts)
+    assert sum_up(record, 0.0).files_changed == files
 
 
 RECORD = json.dumps(
