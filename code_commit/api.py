@@ -42,6 +42,7 @@ from code_commit.settings import (
     read_environment,
     validate_settings,
 )
+from code_commit.status import Status
 
 if TYPE_CHECKING:
     from code_commit.commands.stats import Comparison
@@ -239,7 +240,8 @@ def render_page(record: RunRecord, start: Folder, *, folder: Path | None = None,
     root = Path(start if patch is not None else record.root)
     logged = logged_run(folder or root / record.log_dir, root, record, make_redactor(root))
     if patch is not None:
-        logged = replace(logged, status="killed" if record.status == "running" else record.status, patch=patch)
+        status = Status.KILLED if record.status == Status.RUNNING else record.status
+        logged = replace(logged, status=status, patch=patch)
     return page.render_page(logged, Path(start))
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from code_commit.errors import CodeCommitError
+from code_commit.status import Status
 from code_commit.terminal import shown
 
 Action = Literal["create", "replace", "delete"]
@@ -110,8 +111,8 @@ class Violation:
 class RejectedResponseError(CodeCommitError):
     """The response cannot be used; `violations` has its reasons by line, `more` is the count of those beyond fifty."""
 
-    exit_code = 4
-    status = "rejected"
+    status = Status.REJECTED
+    exit_code = status.exit_code
     complaint = "no usable response: it was rejected\nSee: code-commit log --open."  # its reasons were shown before
 
     def __init__(self, violations: Iterable[Violation], more: int = 0) -> None:
@@ -141,7 +142,7 @@ class RejectedResponseError(CodeCommitError):
 class NotApprovedError(RejectedResponseError):
     """The supervisor refused the response: the run ends, even if attempts are left."""
 
-    complaint = "the answer was not approved, nothing of it was written\nChange the task, then run again."
+    complaint = "the answer was not approved, none of it was written\nChange the task, then run again."
 
 
 class FilesAskedError(RejectedResponseError):
@@ -166,12 +167,12 @@ def _listed(names: Sequence[str]) -> str:
 class DeclinedError(CodeCommitError):
     """The LLM says that no change of the project can do the task; the message is its reason, in its own words."""
 
-    exit_code = 4
-    status = "declined"
+    status = Status.DECLINED
+    exit_code = status.exit_code
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.complaint = f"the LLM says that it cannot: {self}\nPut that right, or change the task, then run again."
+        self.complaint = f"the LLM says that it cannot: {self}\nFix that, or change the task, then run again."
 
 
 def in_words(violations: Iterable[Violation], more: int) -> list[str]:

@@ -24,6 +24,8 @@ A failing build is no exception: the loop goes on from it (exit code 1, `build_f
 
 from __future__ import annotations  # types cost no time at start-up
 
+from code_commit.status import Status
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,24 +35,24 @@ if TYPE_CHECKING:
 else:
     LLMErrorKind = str
 
-EXIT_SUCCESS = 0
-EXIT_BUILD_FAILED = 1
-EXIT_INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
+EXIT_SUCCESS = Status.SUCCESS.exit_code
+EXIT_BUILD_FAILED = Status.BUILD_FAILED.exit_code
+EXIT_INTERNAL_ERROR = Status.INTERNAL_ERROR.exit_code
 
 
 class CodeCommitError(Exception):
     """A message to the user; `str()` says what was wrong, where, and what to do next."""
 
     exit_code: ClassVar[int]
-    status: ClassVar[str]
+    status: ClassVar[Status]
     complaint: str = ""  # the message of the command line, where that is not `str()`
 
 
 class NotSetUpError(CodeCommitError):
     """The project, the configuration or the command line is not fit to start a run."""
 
-    exit_code = 2
-    status = "not_set_up"
+    status = Status.NOT_SET_UP
+    exit_code = status.exit_code
 
 
 class NoKeyError(NotSetUpError):
@@ -74,8 +76,8 @@ class TooLittleMoneyError(NotSetUpError):
 class LLMError(CodeCommitError):
     """The LLM could not be asked: `kind` says why, `may_be_paid` whether a missing answer may cost something."""
 
-    exit_code = 3
-    status = "llm_error"
+    status = Status.LLM_ERROR
+    exit_code = status.exit_code
 
     def __init__(self, message: str, kind: LLMErrorKind = "network", *, may_be_paid: bool = False) -> None:
         super().__init__(message)
@@ -95,12 +97,12 @@ class OverBudgetError(LLMError):
 class MachineError(CodeCommitError):
     """Something beside the code and the LLM failed."""
 
-    exit_code = 5
-    status = "build_error"
+    status = Status.BUILD_ERROR
+    exit_code = status.exit_code
 
 
 class BuildError(MachineError):
-    """build.sh could not be run, or it changed what it must not change."""
+    """build.sh could not be run, or it changed protected files."""
 
 
 class ApplyError(MachineError):
@@ -144,7 +146,7 @@ def known_error(error: BaseException) -> BaseException:
 class Interrupted(KeyboardInterrupt):
     """A signal asked the run to end."""
 
-    status = "interrupted"
+    status = Status.INTERRUPTED
 
     def __init__(self, signal_number: int) -> None:
         from signal import Signals

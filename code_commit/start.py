@@ -25,8 +25,9 @@ from code_commit.prompts.next import Room
 from code_commit.runs.list import remove_old_runs
 from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN, RunLog, open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import Attempt, Command, RunRecord, Status
+from code_commit.runs.record import Attempt, Command, RunRecord
 from code_commit.runs.review import review_changes
+from code_commit.status import Status
 from code_commit.verify import Rules, capture_rules
 from code_commit.verify.ignored import dump_ignore_files, load_ignore_files
 
@@ -158,7 +159,7 @@ def _keep_ignore_files(rules: Rules, log: RunLog) -> None:
 
 def _before_end(plan: RunPlan, log: RunLog, status: Status) -> None:
     """Roll back a failed run if `--rollback` is set, and review what the builds changed."""
-    if plan.settings.rollback and status != "success" and log.snapshot.is_dir():
+    if plan.settings.rollback and status != Status.SUCCESS and log.snapshot.is_dir():
         _roll_back(plan, log)
     if plan.tree is not None and any(log.folder.glob("*-build.txt")):
         log.add_warning("review", *review_changes(plan.project, plan.tree, log.record))

@@ -22,7 +22,7 @@ from code_commit.changes import (
     quoted,
 )
 from code_commit.codebase.parts import read_requests
-from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError, NotSetUpError
+from code_commit.errors import ApplyError, BuildError, NotSetUpError
 from code_commit.exchange import Complete, Prompt, Response, VisibleFiles
 from code_commit.parse import blocks_of, end_thoughts, notes_of, read_notes, read_response
 from code_commit.project import BUILD_SCRIPT, Project
@@ -35,6 +35,7 @@ from code_commit.runs.review import untracked_before
 from code_commit.runs.words import cut_off_in_words, listed, rejection_of, unchanged
 from code_commit.settings import Settings
 from code_commit.start import Approve, Run
+from code_commit.status import Status
 from code_commit.terminal import shown
 from code_commit.verify import verify_changes
 from code_commit.verify.notes import suspect_notes
@@ -73,12 +74,12 @@ def attempt_loop(run: Run) -> RunRecord:
 
         build = build_project(run, attempt)
         if build.passed:
-            return log.finish("success", EXIT_SUCCESS)
+            return log.finish(Status.SUCCESS)
         if number < task.attempts:
             originals = load_originals(log.snapshot) if task.diffs or prompt.shows.windows else {}
             answer = Answer(response.text, blocks_of(response.text))
             conversation.build_failed(attempt, answer, build, changed, originals)
-    return log.finish("build_failed", EXIT_BUILD_FAILED)
+    return log.finish(Status.BUILD_FAILED)
 
 
 def _run_dry(run: Run, task: Task) -> RunRecord:
@@ -94,7 +95,7 @@ def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRe
         if attempt.record.changes
         else f", and the answer would change nothing: {unchanged(log.record, attempt.record)}"
     )
-    return log.finish("success", EXIT_SUCCESS, f"dry run: nothing was changed, nothing was built{nothing}")
+    return log.finish(Status.SUCCESS, f"dry run: nothing was changed, nothing was built{nothing}")
 
 
 def verify_response(run: Run, response: Response, shows: VisibleFiles | None, attempt: AttemptLog) -> VerifiedChanges:
@@ -198,8 +199,8 @@ def _note_applied(log: RunLog, attempt: AttemptLog) -> None:
         log.add_warnings(
             RunWarning(
                 "overwritten",
-                f"attempt {attempt.number} overwrote {shown(path)}, which the build or somebody else had changed since"
-                f" an earlier attempt: {way} brings that back",
+                f"attempt {attempt.number} overwrote {shown(path)}, which had been changed after an earlier attempt"
+                f" (by the build or by someone else): {way} brings that back",
                 path,
             )
             for path in find_overwritten(log.snapshot)

@@ -106,7 +106,7 @@ def test_what_a_build_leaves_running_cannot_make_the_next_one_pass(project_folde
         url = server.base_url("openai")
         done = run_code_commit(project_folder, "--model", "openai", "--base-url", url, "--sandbox", "off")
     assert done.returncode == 5, done.stderr
-    assert "changed what it must not; it was put back: build.sh (changed)" in done.stderr
+    assert "changed protected files; it was put back: build.sh (changed)" in done.stderr
     assert (project_folder / "build.sh").read_text() == script
 
 
@@ -494,7 +494,7 @@ def test_the_reason_of_an_llm_that_declines_stands_first_in_every_sink(rollback,
     done = run_code_commit(project_folder, *answers, *options)
     assert done.returncode == 4
     assert done.stderr.startswith("code-commit: the LLM says that it cannot: gcc is missing, and ***")
-    assert "\n  Line 20.\n  Put that right" in done.stderr
+    assert "\n  Line 20.\n  Fix that" in done.stderr
     record = load_run_record(done.stdout)
     assert (record.status, record.attempts[1].verdict, record.attempts[1].changes) == ("declined", "declined", [])
     assert record.message.startswith("gcc is missing, and ***")

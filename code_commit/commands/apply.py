@@ -11,7 +11,7 @@ from code_commit.apply.recover import recover
 from code_commit.check import RunInputs, plan_run
 from code_commit.codebase.text import REPLACEMENT, parse_codebase, read_codebase
 from code_commit.commands.output import recording, show_end
-from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
+from code_commit.errors import NotSetUpError
 from code_commit.exchange import Response, VisibleFiles
 from code_commit.interrupts import interruptible
 from code_commit.parse import notes_of
@@ -20,6 +20,7 @@ from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
 from code_commit.settings import add_settings
 from code_commit.start import Run, start_run
+from code_commit.status import Status
 from code_commit.terminal import shown
 from code_commit.workflow import build_project, change_files, end_dry, verify_response
 
@@ -86,10 +87,10 @@ def _apply(run: Run, response: Response, shows: VisibleFiles | None) -> RunRecor
         return end_dry(verify_response(run, response, shows, attempt), attempt, log)
     change_files(run, response, shows, attempt)
     if not run.plan.inputs.builds:
-        return log.finish("success", EXIT_SUCCESS, "applied; nothing was built")
+        return log.finish(Status.SUCCESS, "applied; nothing was built")
     if build_project(run, attempt).passed:
-        return log.finish("success", EXIT_SUCCESS)
-    return log.finish("build_failed", EXIT_BUILD_FAILED)
+        return log.finish(Status.SUCCESS)
+    return log.finish(Status.BUILD_FAILED)
 
 
 def _read_response(source: str, progress: Progress) -> str:

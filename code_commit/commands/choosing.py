@@ -16,7 +16,6 @@ from code_commit.codebase.outline import LONG
 from code_commit.codebase.parts import FileRequest, find_part
 from code_commit.codebase.rank import Survey, rank, show_mentions, within
 from code_commit.codebase.select import EXCLUDED, CodebaseRequest, Selection
-from code_commit.errors import EXIT_SUCCESS
 from code_commit.git import match_patterns
 from code_commit.interrupts import hold_signals, interruptible
 from code_commit.llm.asking import asking
@@ -29,6 +28,7 @@ from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
 from code_commit.runs.words import count
 from code_commit.settings import Settings
+from code_commit.status import Status
 from code_commit.terminal import shown
 
 _OUTLINES = 40  # files that the choice shows with an outline; it may ask for the folders of others
@@ -68,7 +68,7 @@ class FileChooser:
         if self.log and kind is None:
             chosen = self.log.record.chosen
             names = ", ".join(map(shown, chosen)) or "-"
-            self.log.finish("success", EXIT_SUCCESS, f"{count(len(chosen), 'file')} chosen: {names}")
+            self.log.finish(Status.SUCCESS, f"{count(len(chosen), 'file')} chosen: {names}")
             if self.plan.inputs.command == "run":
                 self.progress.forget()  # its success is not that of the run, which begins only now
 

@@ -37,7 +37,8 @@ from code_commit.runs.list import (
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import BUILT_DIFF, Attempt, RunEntry, RunRecord, load_run_record, run_record_schema
 from code_commit.settings import load_settings
-from code_commit.terminal import TAIL_BYTES, aligned, last_lines, shown, terminal_width, unwrapped, wrapped
+from code_commit.status import Status
+from code_commit.terminal import TAIL_BYTES, aligned, last_lines, shown, terminal_width, wrapped
 from code_commit.trust import outside_environment
 
 if TYPE_CHECKING:
@@ -222,11 +223,11 @@ def _description(folder: Path, record: RunRecord, redactor: Redactor) -> Iterato
     status = status_of(record)
     yield f"run       {record.run}" + (f" ({record.command})" if record.command != "run" else "")
     yield f"status    {_end(record)}" + (f" (exit code {record.exit_code})" if record.exit_code is not None else "")
-    if status == "declined":
+    if status == Status.DECLINED:
         yield from (f"          {line}" for line in (record.message or "").split("\n"))
     if record.undone:
         yield "          undone since: its changes are no longer in the tree"
-    if status != "running" and record.has_next_step:
+    if status != Status.RUNNING and record.has_next_step:
         yield from (f"          {line}" for line in words.ways_on(record, f" {_name(record)}"))
     if record.query:
         yield f"task      {record.query}"
@@ -242,7 +243,7 @@ def _description(folder: Path, record: RunRecord, redactor: Redactor) -> Iterato
     for attempt in record.attempts:
         yield ""
         yield from _attempt_lines(folder, attempt, record, redactor)
-    if record.message and status != "declined":
+    if record.message and status != Status.DECLINED:
         yield ""
         yield from record.message.split("\n")
 
@@ -264,8 +265,7 @@ def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord, redactor: 
     head = f"attempt {attempt.number} ({title}): {words.joined(seconds, words.spent(attempt))}"
     yield head if record.asks else "the saved response"
     yield from (f"  retried: {line}" for line in words.retries_in_words(attempt.retries))
-    notes = attempt.notes if terminal_width() is None else unwrapped(attempt.notes)
-    yield from (f"  > {line}" for line in notes.split("\n") if notes)
+    yield from (f"  > {line}" for line in attempt.notes.split("\n") if attempt.notes)
     yield from rows
     yield f"  {words.summary_of(attempt)}"
     yield from (f"    {reason}" for reason in attempt.reasons)
@@ -302,8 +302,8 @@ def _cut(text: str, width: int | None) -> str:
 
 
 def _end(run: RunRecord) -> str:
-    is_dry = run.status == "success" and run.options.get("dry_run")
-    return "dry run" if is_dry else words.status_in_words(status_of(run))
+    is_dry = run.status == Status.SUCCESS and run.options.get("dry_run")
+    return (Status.DRY_RUN if is_dry else status_of(run)).words
 
 
 def _name(run: RunRecord | UnreadableRun) -> str:

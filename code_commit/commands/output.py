@@ -17,6 +17,7 @@ from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import Command, RunRecord, error_facts, utc_timestamp
 from code_commit.settings import ENVIRONMENT_PREFIX, OPTIONS
+from code_commit.status import Status
 from code_commit.terminal import shown, shown_json
 from code_commit.version import __version__
 
@@ -203,5 +204,5 @@ def _end_of(error: BaseException) -> dict[str, Any]:
         end = {"status": error.status, "exit_code": error.exit_code, "message": str(error)}
     else:
         message = f"a bug in code-commit: {type(error).__name__}: {error}"
-        end = {"status": "internal_error", "exit_code": EXIT_INTERNAL_ERROR, "message": message}
+        end = {"status": Status.INTERNAL_ERROR, "exit_code": EXIT_INTERNAL_ERROR, "message": message}
     return end | {"error": error_facts(error)}

@@ -21,6 +21,7 @@ from code_commit.runs.log import RunLog, open_run_log
 from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.runs.words import done_by_build, listed
 from code_commit.settings import OPTIONS, add_settings, load_settings
+from code_commit.status import Status
 from code_commit.terminal import shown
 
 DESCRIPTION = """\
@@ -95,7 +96,7 @@ def _prepare(
 def _note(log: RunLog, restored: Sequence[FileEdit], done: str, chain: Sequence[tuple[Path, RunRecord]]) -> str:
     """Record the restored files. Return why that failed, or ""; the files are put back anyway."""
     failures = []
-    steps: list[Callable[[], object]] = [lambda: log.finish("success", EXIT_SUCCESS, done), lambda: _mark(chain, log)]
+    steps: list[Callable[[], object]] = [lambda: log.finish(Status.SUCCESS, done), lambda: _mark(chain, log)]
     if restored:
         steps.insert(0, lambda: log.add_warnings(ownership_warnings(log.snapshot)))
         steps.insert(0, lambda: log.attempt(1).restored(restored))

@@ -261,8 +261,9 @@ def _validate(options: FleetOptions, tasks: Sequence[FleetTask], lines: Sequence
         with suppress(EnoughError), dask.Dispatcher(options, table, "builds") as dispatcher:
             dispatcher.run(tasks, sieve, Budget(None))
     if sieve.hopeless:
-        why = f"the first {options.max_failures or _HOPELESS} commits are left out for one reason (see --max-failures):"
-        Progress(Redactor([]), quiet=options.quiet).error(f"{why}\n{sieve.hopeless}")
+        first = f"the first {options.max_failures or _HOPELESS} commits"
+        why = f"{first} were all skipped for the same reason (see --max-failures):\n{sieve.hopeless}"
+        Progress(Redactor([]), quiet=options.quiet).error(why)
     return sieve.fit
 
 

@@ -23,6 +23,7 @@ from code_commit.fleet.results import NAME, RESERVED, Result
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text
 from code_commit.runs.words import count
 from code_commit.settings import SETTINGS, did_you_mean
+from code_commit.status import Status
 from code_commit.terminal import shown
 
 _NOT_AN_OPTION = r"^[^-\x00-\x1f][^\x00-\x1f]*$"
@@ -166,7 +167,7 @@ class FleetTask(BaseModel):
         is_url = "://" in self.repository or ":" in self.repository.split("/")[0]
         return None if is_url else Path(os.path.realpath(self._list.parent / Path(self.repository).expanduser()))
 
-    def ended(self, status: str, exit_code: int, message: str, **facts: Any) -> Result:
+    def ended(self, status: Status, message: str = "", **facts: Any) -> Result:
         """Return a result of the task; `facts` are further members. Without a run it costs nothing."""
         line: dict[str, Any] = {
             "identity": self.identity,
@@ -176,7 +177,8 @@ class FleetTask(BaseModel):
             "task": self.task or self.id,
             "label": self.label,
         }
-        return Result(self.id, self.digest, status, exit_code, message=message, **line, **{"cost_usd": 0.0, **facts})
+        facts = {"exit_code": status.exit_code, "cost_usd": 0.0, **facts}
+        return Result(self.id, self.digest, status, message=message, **line, **facts)
 
     @property
     def place(self) -> str:

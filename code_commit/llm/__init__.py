@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from code_commit.errors import LLMError
 from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response, Settlement, Usage
-from code_commit.files import ending_signals_held
+from code_commit.interrupts import signals_blocked
 from code_commit.llm.addresses import state_folder
 from code_commit.llm.call import Call
 from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing, count_of
@@ -169,7 +169,7 @@ class NetworkLLM:
         still fetch it.
         """
         settlement = self._price(reply, bid, reserved)
-        with ending_signals_held():
+        with signals_blocked():
             self._ledger.settle(reserved - settlement.unsettled_usd, settlement.cost_usd or 0.0)
             call.unsettled -= bool(settlement.usage.input and settlement.usage.output)
             try:

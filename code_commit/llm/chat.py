@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, Response, Usage
+from code_commit.grammar import CLOSING
 from code_commit.llm.call import Call, Events
 from code_commit.llm.http import Endpoint, PassingFailure, Reply, count_of, list_of, member, members_of, text_of
 from code_commit.llm.openai import takes_cache_options
@@ -17,6 +18,7 @@ _COMPLETE = frozenset(["stop", "eos", "eos_token", "end_turn", "stop_sequence"])
 _CUT_OFF = frozenset(["length", "max_tokens", "model_length"])
 _FILTERED = frozenset(["content_filter", "safety", "recitation"])
 _PASSING = frozenset(["error", "insufficient_system_resource"])
+_CLOSING_FENCE = re.compile(rf"\^{{3}}[ \t]*({'|'.join(CLOSING)})?\s*")
 _OF_THOUGHTS = re.compile("reason|think|thought")  # a member with the thoughts; servers name it in many ways
 
 _REPEATED, _MOST_REPEATED = "repeated_prompt", 2_000
@@ -135,7 +137,7 @@ def _repeats(text: str, prompt: str) -> bool:
     """Tell whether a text ends with many characters of the prompt, outside of any block or thought."""
     fence = text.rfind("\n^^^") + 1
     line, _, outside = text[fence:].partition("\n")
-    is_inside = fence and not re.fullmatch(r"\^{3}[ \t]*(end|delete)?\s*", line)
+    is_inside = fence and not _CLOSING_FENCE.fullmatch(line)
     if is_inside or "\n^^^^" in text or len(outside) < _MOST_REPEATED or outside[-_MOST_REPEATED:] not in prompt:
         return False
     marks = list(find_marks(text))
@@ -175,7 +177,7 @@ def usage(completion: Any) -> Usage:
 
 
 _SMALLEST_WINDOW = 256
-"""Some servers send a constant: no server's window is smaller than this, so a smaller count is none."""
+"""Some servers send a constant: no server's window is smaller than this, so a smaller count is not believed."""
 
 _MOST_OVERESTIMATED = 2.5
 """The estimate is never so many times too high: no codebase has eight characters per token."""

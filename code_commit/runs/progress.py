@@ -14,6 +14,7 @@ from code_commit.redaction import Redactor
 from code_commit.runs import words
 from code_commit.runs.list import argument_of
 from code_commit.runs.record import BUILT_DIFF, Attempt, Event, Retry, RunRecord, utc_after
+from code_commit.status import Status
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -189,7 +190,7 @@ def start_live(stream: TextIO, draw: "Callable[[], RenderableType]", per_second:
 
 def _ends_with_failed_build(record: RunRecord) -> bool:
     build = record.attempts[-1].build if record.attempts else None
-    return record.status in ("build_failed", "build_error") and build is not None and not build.passed
+    return record.status in (Status.BUILD_FAILED, Status.BUILD_ERROR) and build is not None and not build.passed
 
 
 def _colour(record: RunRecord, event: Event) -> str:
@@ -197,7 +198,7 @@ def _colour(record: RunRecord, event: Event) -> str:
     if event in ("warned", "applying"):
         return "yellow"
     build = record.attempts[-1].build if record.attempts else None
-    is_good = build is not None and build.passed if event == "built" else record.status == "success"
+    is_good = build is not None and build.passed if event == "built" else record.status == Status.SUCCESS
     is_verdict = event in ("built", "rejected") or (event == "finished" and build is not None)
     return ("green" if is_good else "red") if is_verdict else ""
 
@@ -250,8 +251,7 @@ def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
 
     width = max(20, (terminal.terminal_width(sys.stderr) or 80) - 2)
     start = attempt.notes[: _SAID_LINES * width]
-    texts = terminal.unwrapped(start).split("\n")
-    lines = [part for text in texts for part in wrap(terminal.shown(text.expandtabs(4)), width)]
+    lines = [part for text in start.split("\n") for part in wrap(terminal.shown(text.expandtabs(4)), width)]
     if len(start) < len(attempt.notes) or len(lines) > _SAID_LINES:
         lines[_SAID_LINES:] = ["... (code-commit log shows all of it)"]
     return [f"  {line}" for line in lines]
@@ -295,14 +295,14 @@ def _closing_lines(record: RunRecord) -> list[str]:
         besides = [f"After the answer the build {rewritten} (unless you did): {record.log_dir}/{BUILT_DIFF}.", *besides]
     of_git = "git status, git diff, " if record.tree or record.command == "undo" else ""
     review = [f"Review: code-commit diff, {of_git}code-commit log."] if totals.files_changed else []
-    if record.message and record.status == "success":
+    if record.message and record.status == Status.SUCCESS:
         return [f"{record.message[0].upper()}{record.message[1:]}.", *review, *(log if review else [])]
-    if record.status not in ("success", "build_failed"):
+    if record.status not in (Status.SUCCESS, Status.BUILD_FAILED):
         cost = words.cost_in_words(totals.cost)
         return [*besides, f"Cost: {cost} (no reply says how much)."] if totals.unsettled_usd else besides
-    build = "The build passes" if record.status == "success" else "The build still fails"
+    build = "The build passes" if record.status == Status.SUCCESS else "The build still fails"
     after = f" after {words.count(totals.attempts, 'attempt')}" if record.command == "run" else ""
-    if record.status == "build_failed":
+    if record.status == Status.BUILD_FAILED:
         review = ["See: code-commit log --open."]
         if totals.files_changed:
             run = argument_of(Path(record.root, record.log_dir))
@@ -312,7 +312,7 @@ def _closing_lines(record: RunRecord) -> list[str]:
 
 def _way_to_apply(record: RunRecord) -> str:
     """Return the command that applies the answer of a dry run; "" where there is none to apply."""
-    is_dry = record.command == "run" and record.status == "success" and record.options.get("dry_run")
+    is_dry = record.command == "run" and record.status == Status.SUCCESS and record.options.get("dry_run")
     if not (is_dry and record.attempts and record.attempts[-1].changes):
         return ""
     edits = record.options.get("answer_format", "files")

@@ -185,6 +185,22 @@ def test_the_sum_of_what_calls_cost(attempts, cost):
     assert sum_up(record, 0.0).cost_usd == (None if attempts and cost is None else (cost or 0.0) + 0.5)
 
 
+COUNTED = {
+    "applied": (["applied"], 1),
+    "of a dry run, or not written yet": ([None], 0),
+    "one of them applied": ([None, "applied"], 1),
+    "twice": (["applied", "applied"], 1),
+}
+
+
+@pytest.mark.parametrize(("verdicts", "files"), COUNTED.values(), ids=COUNTED)
+def test_only_what_was_applied_counts_as_a_changed_file(verdicts, files):
+    change = AppliedChange("a", "replace", 1, 1, 1)
+    attempts = [Attempt(n, "initial", verdict=verdict, changes=[change]) for n, verdict in enumerate(verdicts, 1)]
+    record = RunRecord("1", "r", "run", "", "/", "", 1, attempts=attempts)
+    assert sum_up(record, 0.0).files_changed == files
+
+
 RECORD = json.dumps(
     {"version": "1", "run": "r", "command": "run", "started": "2026-11-21T19:51:35.123Z", "root": "/", "log_dir": "", "pid": 1}
 )  # fmt: skip
