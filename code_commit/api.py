@@ -75,7 +75,7 @@ def rollup(
         raise NotSetUpError("dry_run= does not keep rollup from writing codeRollup.txt: leave it out")
     files = CodebaseRequest(pathspecs, exclude, include, select=select)
     with hardened_meanwhile(), _naming_arguments():
-        return make_rollup(project, {"quiet": True, **settings}, files, Progress(Redactor(find_secrets(project))))
+        return make_rollup(project, settings, files, Progress(Redactor(find_secrets(project)), quiet=True))
 
 
 def run(

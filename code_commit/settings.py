@@ -36,6 +36,10 @@ FILE, LOG, ENVIRONMENT, COMMAND_LINE, SERVER = "config.toml", "log", "environmen
 """The sources of settings. The log of a resumed run has all settings."""
 
 
+Options = Mapping[str, object]
+"""Settings by their names, as one source has them: `load_settings` checks them."""
+
+
 class UnfitValueError(ValueError, argparse.ArgumentTypeError):
     """A value does not fit its setting. The message says what it must be, also for argparse."""
 
@@ -266,9 +270,7 @@ def add_settings(parser: argparse.ArgumentParser, names: Iterable[str] = tuple(O
             group.add_argument(flag, type=option.parse_option, metavar=option.metavar, help=option.help)
 
 
-def load_settings(
-    project: "Project", options: Mapping[str, Any], environment: Mapping[str, str] = os.environ
-) -> Settings:
+def load_settings(project: "Project", options: Options, environment: Mapping[str, str] = os.environ) -> Settings:
     """Merge the options with the environment and config.toml. Raises NotSetUpError with all problems."""
     problems: list[str] = []
     sources = {}

@@ -90,7 +90,7 @@ def start_run(
     project, settings = plan.project, plan.settings
     hold_signals()
     harden_process()
-    progress.configure(plan.redactor, quiet=settings.quiet, verbose=settings.verbose)
+    progress.redactor = plan.redactor
     project.agent_config.mkdir(mode=0o700, exist_ok=True)
     with ExitStack() as stack:
         stack.enter_context(lock_tree(project))
@@ -142,7 +142,7 @@ def _write_codebase(codebase: Codebase, log: RunLog, plan: RunPlan, progress: Pr
 
         shutil.rmtree(log.folder, ignore_errors=True)
         raise
-    for line in summary_of(codebase, verbose=plan.settings.verbose):
+    for line in summary_of(codebase, verbose=progress.verbose):
         progress.say(line)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from code_commit.commands import make_parser
+from code_commit.commands import parse
 from code_commit.errors import NotSetUpError
 from code_commit.llm.keys import load_keys
 from code_commit.llm.models import choose_model
@@ -166,7 +166,7 @@ def test_a_config_file_that_is_not_utf_8_is_named(project):
 )
 def test_a_wrong_repeatable_option_is_named(option, text, message):
     with pytest.raises(NotSetUpError) as caught:
-        make_parser([]).parse_args([option, text])
+        parse([option, text])
     assert str(caught.value).startswith(f"argument {option}: {message}")
 
 

@@ -3,20 +3,20 @@
 import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from code_commit.codebase.make import summary_of, tokens_of, warnings_of, write_codebase, write_parts
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
-from code_commit.commands.output import answering, print_json, redactor_of, wants
+from code_commit.commands.output import answering, output_of, print_json, redactor_of
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.llm.keys import find_secrets
 from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry
-from code_commit.settings import MOST, add_settings, load_settings
+from code_commit.settings import MOST, Options, add_settings, load_settings
 from code_commit.terminal import shown
 
 DESCRIPTION = """\
@@ -40,6 +40,22 @@ code-commit rollup --exclude 'docs/' --exclude '*.svg' --verbose
 code-commit rollup --include tests/cert.pem
 code-commit rollup --fit 50000
 code-commit rollup --select --select-model gemini:gemini-3.8-flash"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """The arguments of the command; `options` are the settings among them."""
+
+    pathspecs: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    fit: int | None = None
+    select: bool = False
+    options: Options = field(default_factory=dict)
+
+    @property
+    def request(self) -> CodebaseRequest:
+        return CodebaseRequest(self.pathspecs, self.exclude, self.include, self.fit, self.select)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -74,20 +90,19 @@ def _tokens_given(text: str) -> int:
     return int(text)
 
 
-def run(options: dict[str, Any]) -> int:
-    named = {name: options.pop(name) for name in CodebaseRequest._fields if name in options}
-    as_json = wants("json", options)
-    with answering(as_json=as_json) as project:
-        progress = Progress(redactor_of(project))
-        codebase = make_rollup(project, options, CodebaseRequest(**named), progress)
-        if as_json:
+def run(arguments: Arguments) -> int:
+    output = output_of(arguments.options)
+    with answering(as_json=output.json) as project:
+        progress = Progress(redactor_of(project), quiet=output.quiet, verbose=output.verbose)
+        codebase = make_rollup(project, arguments.options, arguments.request, progress)
+        if output.json:
             print_json(progress.redactor.redact_json(_as_json(codebase)))
     return EXIT_SUCCESS
 
 
 def make_rollup(
     project: Project,
-    options: Mapping[str, Any],
+    options: Options,
     request: CodebaseRequest,
     progress: Progress,
     resumed: RunEntry | None = None,
@@ -99,9 +114,9 @@ def make_rollup(
     _look_at_project(project, progress)
     if request.fit is None and not request.select:
         settings = load_settings(project, options)
-        redactor = Redactor(find_secrets(project, os.environ, settings.base_url, settings.fallback_base_url))
-        progress.configure(redactor, quiet=settings.quiet, verbose=settings.verbose)
-        codebase = write_codebase(project, settings.rollup_exclude, request, redactor)
+        secrets = find_secrets(project, os.environ, settings.base_url, settings.fallback_base_url)
+        progress.redactor = Redactor(secrets)
+        codebase = write_codebase(project, settings.rollup_exclude, request, progress.redactor)
     else:
         from code_commit.check import RunInputs, plan_run
         from code_commit.check.codebase import codebase_for
@@ -109,7 +124,7 @@ def make_rollup(
 
         inputs = RunInputs(command="rollup", query=request.query or None, request=request, resumed=resumed)
         plan = plan_run(project, options, inputs)
-        progress.configure(plan.redactor, quiet=plan.settings.quiet, verbose=plan.settings.verbose)
+        progress.redactor = plan.redactor
         with FileChooser(plan, progress) as chooser:
             codebase = codebase_for(plan, chooser.choose if request.select else None)
             write_parts(project, codebase.parts)

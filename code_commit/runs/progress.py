@@ -39,11 +39,12 @@ class Progress:
         redactor: Redactor,
         *,
         quiet: bool = False,
+        verbose: bool = False,
         on_step: Callable[[RunRecord, Event], object] | None = None,
     ) -> None:
         self.redactor = redactor
         self.quiet = quiet
-        self.verbose = False
+        self.verbose = verbose
         self.record: RunRecord | None = None
         self._on_step = on_step
         self._region: _LiveRegion | None = None
@@ -51,10 +52,6 @@ class Progress:
         self._retries: list[Retry] = []
         self._held = ""
         self._output = self._unfinished = b""
-
-    def configure(self, redactor: Redactor, *, quiet: bool, verbose: bool = False) -> None:
-        """Set the settings of a run, which are known after its first messages."""
-        self.redactor, self.quiet, self.verbose = redactor, quiet, verbose
 
     def forget(self) -> None:
         """Forget the record: nothing that ends from now on is a part of that run."""
