@@ -37,9 +37,11 @@ from code_commit.settings import (
     FILE,
     OPTIONS,
     SETTINGS,
+    Facet,
     Settings,
     load_settings,
     read_environment,
+    settings_for,
     validate_settings,
 )
 
@@ -135,7 +137,7 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         problems.append(str(error))
     for name in ("allow", "protect"):
         problems += explain_patterns(name, values.get(name, ())).values()
-    for model in map(settings.get, ("model", "select_model", "fallback_model")):
+    for model in map(settings.get, settings_for(Facet.MODEL)):
         try:
             if model and isinstance(model, str):
                 provider_of(model)

@@ -17,7 +17,7 @@ from code_commit.parse import notes_of
 from code_commit.project import Project, require_text
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
-from code_commit.settings import Options, add_settings
+from code_commit.settings import Facet, Options, add_settings, settings_for
 from code_commit.start import Run, start_run
 from code_commit.terminal import shown
 from code_commit.workflow import build_project, change_files, end_dry, verify_response
@@ -34,7 +34,6 @@ code-commit apply --build - <answer.txt
 code-commit apply --dry-run answer.txt
 code-commit apply --as-sent answer.txt"""
 
-_SETTINGS = ("allow", "protect", "strict", "dry_run", "rollback", "require_clean", "sandbox", "build_timeout")
 _LONGEST_TERMINAL_LINE = 1023 if sys.platform == "darwin" else 4095
 """Bytes of a line that a terminal hands on, without its end (MAX_CANON of macOS, N_TTY_BUF_SIZE of Linux)."""
 
@@ -53,7 +52,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("response", metavar="FILE", help="the saved response; - reads it from standard input")
     parser.add_argument("--build", action="store_true", help="then run build.sh")
     parser.add_argument("--as-sent", action="store_true", help="accept what is rejected only because it looks unmeant")
-    add_settings(parser, ["answer_format", *_SETTINGS, "json", "quiet", "verbose"])
+    add_settings(parser, settings_for(Facet.APPLY, Facet.OUTPUT))
 
 
 def run(arguments: Arguments) -> int:

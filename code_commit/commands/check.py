@@ -47,7 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--build", action="store_true", help="then run build.sh once, on the tree as it is")
     parser.add_argument("--json", action="store_true", help="print what was found as JSON on stdout")
     add_task(parser)
-    add_settings(parser, [name for name in OPTIONS if name != "json"])
+    add_settings(parser, OPTIONS.keys() - {"json"})
 
 
 def run(arguments: Arguments) -> int:

@@ -34,7 +34,7 @@ from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.runs.replies import read_reply
-from code_commit.settings import SETTINGS, Options, add_settings, load_settings, validate_settings
+from code_commit.settings import SETTINGS, Facet, Options, add_settings, load_settings, settings_for, validate_settings
 from code_commit.start import start_run
 from code_commit.terminal import shown
 from code_commit.workflow import applied_paths, attempt_loop
@@ -61,8 +61,7 @@ class Arguments:
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_run_argument(parser, "resume this run")
-    names = ["base_url", "max_repairs", "max_cost", "llm_timeout", "build_timeout", "sandbox"]
-    add_settings(parser, [*names, "json", "quiet", "verbose"])
+    add_settings(parser, settings_for(Facet.RESUME, Facet.OUTPUT))
 
 
 def run(arguments: Arguments) -> int:

@@ -16,7 +16,7 @@ from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry
-from code_commit.settings import MOST, Options, add_settings, load_settings
+from code_commit.settings import MOST, Facet, Options, add_settings, load_settings, settings_for
 from code_commit.terminal import shown
 
 DESCRIPTION = """\
@@ -80,8 +80,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="let an LLM choose which files the task needs whole, as a run would ask it",
     )
     parser.add_argument("--json", action="store_true", help="print what is in it as JSON on stdout")
-    names = ["model", "select_model", "base_url", "max_cost", "llm_timeout", "quiet", "verbose"]
-    add_settings(parser, names)
+    add_settings(parser, {*settings_for(Facet.ROLLUP, Facet.OUTPUT)} - {"json"})
 
 
 def _tokens_given(text: str) -> int:

@@ -20,7 +20,7 @@ from code_commit.runs.list import add_run_argument, changed_files, find_run_fold
 from code_commit.runs.log import RunLog, open_run_log
 from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.runs.words import done_by_build, listed
-from code_commit.settings import OPTIONS, Options, add_settings, load_settings
+from code_commit.settings import OPTIONS, Facet, Options, add_settings, load_settings, settings_for
 from code_commit.terminal import shown
 
 DESCRIPTION = """\
@@ -60,7 +60,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="put back only what attempt N and later ones changed",
     )
     parser.add_argument("--force", action="store_true", help="also restore files that changed since the run")
-    add_settings(parser, ["json", "quiet", "verbose"])
+    add_settings(parser, settings_for(Facet.OUTPUT))
 
 
 def run(arguments: Arguments) -> int:

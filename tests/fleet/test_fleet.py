@@ -227,6 +227,15 @@ def test_what_runs_again(options, done):
     assert {name for name in tasks if is_wanted(tasks[name], earlier.get(name), FleetOptions(**options))} == set(done)
 
 
+def test_what_a_run_prints_and_how_its_build_ends_are_no_other_question():
+    plain = FleetTask(**task("a", "https://example.org/x"))
+    same = {"json": True, "quiet": True, "verbose": True, "sandbox": "off", "build_timeout": 1, "max_cost": 1}
+    assert FleetTask(**task("a", "https://example.org/x", settings=same)).identity == plain.identity
+    assert (
+        FleetTask(**task("a", "https://example.org/x", settings={"answer_format": "edits"})).identity != plain.identity
+    )
+
+
 def test_a_result_and_a_log_of_an_earlier_version_are_those_of_the_task(tmp_path):
     """Its digest told settings and files in another order apart."""
     pairs = {"settings": {"max_repairs": 1, "answer_format": "edits", "max_cost": 2}}
