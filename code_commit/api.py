@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from code_commit.apply.restore import redo as redo_changes
 from code_commit.build import hardened_meanwhile
@@ -19,9 +19,12 @@ from code_commit.check import RunInputs, inspect_run
 from code_commit.check.codebase import check_codebase
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
+from code_commit.commands import init
 from code_commit.commands.diff import net_edits
+from code_commit.commands.log import logged_run
 from code_commit.commands.rollup import make_rollup
 from code_commit.commands.run import run_main_job
+from code_commit.commands.stats import Comparison
 from code_commit.errors import CodeCommitError, NoKeyError, NotSetUpError
 from code_commit.llm.keys import find_secrets, load_keys, require_key
 from code_commit.llm.models import bound_base_url, choose_model
@@ -44,9 +47,6 @@ from code_commit.settings import (
     settings_for,
     validate_settings,
 )
-
-if TYPE_CHECKING:
-    from code_commit.commands.stats import Comparison
 
 Folder = str | os.PathLike[str]
 
@@ -236,7 +236,6 @@ def render_page(record: RunRecord, start: Folder, *, folder: Path | None = None,
     then `start` holds changes.patch, and an unfinished run counts as killed.
     """
     from code_commit.commands import page
-    from code_commit.commands.log import logged_run
 
     root = Path(start if patch is not None else record.root)
     logged = logged_run(folder or root / record.log_dir, root, record, make_redactor(root))
@@ -252,10 +251,8 @@ def render_template(package: str, values: Mapping[str, Any]) -> bytes:
     return page.render_template(package, values)
 
 
-def compare(results: Iterable[Mapping[str, Any]]) -> "Comparison":
+def compare(results: Iterable[Mapping[str, Any]]) -> Comparison:
     """Return the comparison of a fleet's labels. Each result is a line of results.jsonl."""
-    from code_commit.commands.stats import Comparison
-
     return Comparison.of(results)
 
 
@@ -266,9 +263,7 @@ def is_protected(path: str) -> bool:
 
 def write_ignore_line(directory: Folder) -> None:
     """Add the line /agent-config to a project's .gitignore if it is missing. Raises NotSetUpError and OSError."""
-    from code_commit.commands.init import write_ignore_line
-
-    write_ignore_line(_folder(directory))
+    init.write_ignore_line(_folder(directory))
 
 
 def _folder(directory: Folder) -> Project:

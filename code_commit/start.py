@@ -1,5 +1,6 @@
 """A run that has started: everything that must be closed again is opened here."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -138,8 +139,6 @@ def _write_codebase(codebase: Codebase, log: RunLog, plan: RunPlan, progress: Pr
     try:
         write_parts(plan.project, codebase.parts)
     except NotSetUpError:
-        import shutil  # what packs files comes with it, and few runs fail to begin
-
         shutil.rmtree(log.folder, ignore_errors=True)
         raise
     for line in summary_of(codebase, verbose=progress.verbose):

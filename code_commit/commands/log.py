@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from code_commit.apply.lock import lock_tree
+from code_commit.commands.diff import net_diff
 from code_commit.commands.output import (
     answering,
     print_document,
@@ -18,6 +19,7 @@ from code_commit.commands.output import (
     redactor_of,
     tell_if_half_changed,
 )
+from code_commit.commands.stats import Comparison, collect, read_trials, runs_of_fleet, stats_table
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import is_folder, read_ends, read_regular_file
 from code_commit.project import Project
@@ -157,7 +159,7 @@ def export_log(project: Project, arguments: Arguments) -> bytes:
         return render_page(logged, Path.cwd())
     page = write_page(logged, Path(arguments.html or folder / PAGE))
     if arguments.open:
-        import webbrowser
+        import webbrowser  # a list of the runs does without
 
         os.environ |= outside_environment(Path.cwd())
         if not webbrowser.open(page.as_uri()):
@@ -182,7 +184,6 @@ def _diff_in(mail: Path) -> bytes:
 
 def logged_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor) -> "LoggedRun":
     """Return the run of a log folder for its page."""
-    from code_commit.commands.diff import net_diff
     from code_commit.commands.page.logged_run import LoggedRun
 
     return LoggedRun(
@@ -198,8 +199,6 @@ def logged_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor) 
 
 
 def _print_stats(project: Project, out: str, *, as_json: bool) -> None:
-    from code_commit.commands.stats import Comparison, collect, read_trials, runs_of_fleet, stats_table
-
     runs = map(read_run, runs_of_fleet(Path(out)) if out else find_run_folders(project))
     found = collect((run, status_of(run)) for run in runs if isinstance(run, RunRecord))
     models, labels = [stats._asdict() for stats in found], Comparison.of(read_trials(Path(out)) if out else [])

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from code_commit.apply.recover import HALF_CHANGED, is_half_changed
 from code_commit.changes import RejectedResponseError
 from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted, OutputError, known_error
 from code_commit.files import read_regular_file
@@ -107,8 +108,6 @@ def tell_if_half_changed(project: Project) -> None:
     """Warn of a tree that an interrupted apply left half changed, for commands that repair nothing."""
     if not (project.agent_config / TRANSACTION_FOLDER).exists():
         return
-    from code_commit.apply.recover import HALF_CHANGED, is_half_changed  # it takes 20 ms, and `log` seldom needs it
-
     if is_half_changed(project):
         Progress(redactor_of(project)).say(f"warning: {HALF_CHANGED}")
 

@@ -180,7 +180,7 @@ def _options_of(record: RunRecord) -> Options:
 
 def _request_of(record: RunRecord) -> CodebaseRequest:
     """Return what the choice of files was asked for. Raises NotSetUpError."""
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import TypeAdapter, ValidationError  # `--help` does without
 
     kept = {name: value for name, value in record.request.items() if name in CodebaseRequest._fields}
     try:

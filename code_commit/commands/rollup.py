@@ -6,9 +6,14 @@ from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import dataclass, field
 from typing import Any
 
+from code_commit.apply.recover import recover
+from code_commit.check import RunInputs, plan_run
+from code_commit.check.codebase import codebase_for
+from code_commit.check.tree import check_ignore_line
 from code_commit.codebase.make import summary_of, tokens_of, warnings_of, write_codebase, write_parts
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
+from code_commit.commands.choosing import FileChooser
 from code_commit.commands.output import answering, output_of, print_json, redactor_of
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.llm.keys import find_secrets
@@ -117,10 +122,6 @@ def make_rollup(
         progress.redactor = Redactor(secrets)
         codebase = write_codebase(project, settings.rollup_exclude, request, progress.redactor)
     else:
-        from code_commit.check import RunInputs, plan_run
-        from code_commit.check.codebase import codebase_for
-        from code_commit.commands.choosing import FileChooser
-
         inputs = RunInputs(command="rollup", query=request.query or None, request=request, resumed=resumed)
         plan = plan_run(project, options, inputs)
         progress.redactor = plan.redactor
@@ -134,14 +135,9 @@ def make_rollup(
 
 def _look_at_project(project: Project, progress: Progress) -> None:
     """Repair a tree that is half changed, and warn of a missing ignore line or repository."""
-    if os.path.lexists(project.agent_config / TRANSACTION_FOLDER):
-        from code_commit.apply.recover import recover  # a tree is seldom half changed
-
-        if message := recover(project):
-            progress.say(message)
+    if os.path.lexists(project.agent_config / TRANSACTION_FOLDER) and (message := recover(project)):
+        progress.say(message)
     if not project.agent_config.exists():
-        from code_commit.check.tree import check_ignore_line  # it is made but once
-
         try:
             check_ignore_line(project)
         except NotSetUpError as error:

@@ -8,6 +8,7 @@ from code_commit.check import RunInputs, inputs_of, plan_run
 from code_commit.check.codebase import codebase_for, require_sendable
 from code_commit.commands import add_main_job
 from code_commit.commands.approve import approval_of
+from code_commit.commands.choosing import FileChooser
 from code_commit.commands.output import recording, show_end
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.interrupts import interruptible
@@ -66,8 +67,6 @@ def run_main_job(project: Project, options: Options, progress: Progress, inputs:
     if not project.agent_config.exists():
         progress.say(f"making {AGENT_CONFIG}/, which is missing")
     if plan.request and plan.request.select:
-        from code_commit.commands.choosing import FileChooser  # few runs choose
-
         with FileChooser(plan, progress) as chooser:
             codebase = codebase_for(plan, chooser.choose)
         choice = chooser.record

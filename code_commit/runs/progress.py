@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Self, TextIO
 
 from code_commit import terminal
@@ -243,8 +244,6 @@ def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
     """Return the LLM's words outside the blocks, unless they repeat those of an earlier attempt."""
     if not attempt.notes or attempt.notes in [other.notes for other in earlier]:
         return []
-    from textwrap import wrap
-
     width = max(20, (terminal.terminal_width(sys.stderr) or 80) - 2)
     start = attempt.notes[: _SAID_LINES * width]
     texts = terminal.unwrapped(start).split("\n")
