@@ -5,7 +5,6 @@ A call prints nothing and leaves the process as it was.
 """
 
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +24,7 @@ from code_commit.commands.log import logged_run
 from code_commit.commands.rollup import make_rollup
 from code_commit.commands.run import run_main_job
 from code_commit.commands.stats import Comparison
-from code_commit.errors import CodeCommitError, NoKeyError, NotSetUpError
+from code_commit.errors import CODEBASE, TASK, CodeCommitError, Named, NoKeyError, NotSetUpError
 from code_commit.llm.keys import find_secrets, load_keys, require_key
 from code_commit.llm.models import bound_base_url, choose_model
 from code_commit.paths.names import find_protected
@@ -38,7 +37,6 @@ from code_commit.runs.progress import Progress
 from code_commit.runs.record import Event, RunRecord
 from code_commit.settings import (
     FILE,
-    OPTIONS,
     SETTINGS,
     Facet,
     Settings,
@@ -49,10 +47,6 @@ from code_commit.settings import (
 )
 
 Folder = str | os.PathLike[str]
-
-_TASK_OPTION = re.compile(r"(code-commit )?(?<!\S)-m(?![\w-])|--query( FILE)?")
-_NAMES = "|".join([*(name.replace("_", "-") for name in OPTIONS), "include", "exclude"])
-_OPTION = re.compile(rf"--({_NAMES})(?![\w-])(?: (?=\d|\w+:|[A-Z]+\b)|(?<=clude) )?")
 
 
 def rollup(
@@ -123,7 +117,7 @@ def check(directory: Folder = ".", *, query: str | None = None, **settings: Any)
     report = inspect_run(project, {"quiet": True, **settings}, inputs)
     if report.plan:
         check_codebase(report, report.plan)
-    return [_in_arguments(report.redactor.redact_text(problem)) for problem in report.problems]
+    return [report.redactor.redact_text(problem) for problem in report.problems_for(_as_argument)]
 
 
 def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +130,7 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     except NotSetUpError as error:
         problems.append(str(error))
     for name in ("allow", "protect"):
-        problems += explain_patterns(name, values.get(name, ())).values()
+        problems += (str(NotSetUpError(*problem)) for problem in explain_patterns(name, values.get(name, ())).values())
     for model in map(settings.get, settings_for(Facet.MODEL)):
         try:
             if model and isinstance(model, str):
@@ -283,11 +277,11 @@ def _naming_arguments() -> Iterator[None]:
     try:
         yield
     except NotSetUpError as error:
-        error.args = (_in_arguments(str(error)),)
+        error.args = (error.worded(_as_argument),)
         raise
 
 
-def _in_arguments(message: str) -> str:
-    message = message.replace("code-commit rollup writes it", "rollup='fresh' or code-commit rollup writes it")
-    message = _TASK_OPTION.sub("query=", message.replace("after -m", "in query="))
-    return _OPTION.sub(lambda option: f"{option[1].replace('-', '_')}=", message)
+def _as_argument(named: Named) -> str:
+    if named == CODEBASE:
+        return "rollup='fresh' or code-commit rollup"
+    return f"{'query' if named == TASK else named.setting}={named.value}"

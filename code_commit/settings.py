@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from code_commit.errors import NotSetUpError
+from code_commit.errors import Named, NotSetUpError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -259,13 +259,13 @@ class Settings(NamedTuple):
         """Return the source of a setting's value: `FILE`, `LOG`, `ENVIRONMENT`, `COMMAND_LINE`, or ""."""
         return next((source for source, given in [*self.sources.items()][::-1] if name in given), "")
 
-    def origin(self, name: str) -> tuple[str, Mapping[str, Any]]:
+    def origin(self, name: str) -> tuple[str | Named, Mapping[str, Any]]:
         """Return a setting's name in the spelling of its source, and all values of that source, else ("", {})."""
         source = self.source_of(name)
         if not source:
             return "", {}
         spelled = {FILE: f"config.toml's {name}", ENVIRONMENT: ENVIRONMENT_PREFIX + name.upper()}
-        return spelled.get(source, "--" + name.replace("_", "-")), self.sources[source]
+        return spelled.get(source, Named(name)), self.sources[source]
 
     def as_record(self) -> dict[str, Any]:
         """Return the settings as run.json holds them, with prices as objects."""

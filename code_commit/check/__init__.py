@@ -22,7 +22,7 @@ from code_commit.check.tree import (
 )
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import read_codebase
-from code_commit.errors import NoKeyError, NotSetUpError
+from code_commit.errors import Named, NoKeyError, NotSetUpError
 from code_commit.files import is_folder
 from code_commit.llm.addresses import require_address
 from code_commit.llm.keys import Keys, choose_selector, find_secrets, load_keys, require_key
@@ -68,7 +68,7 @@ def inspect_run(project: Project, options: Options, inputs: RunInputs = _NO_INPU
     try:
         check_agent_config(project)
     except NotSetUpError as error:
-        report.refuse(AGENT_CONFIG, str(error))
+        report.refuse(AGENT_CONFIG, *error.message)
         return report
     if "tree" in needs:
         _check_ignored(report, project)
@@ -136,7 +136,7 @@ def _with_room(report: Report, project: Project, llm: LlmConfig, request: Codeba
     try:
         return with_room(project, llm.choice, llm.settings, request)
     except NotSetUpError as error:
-        report.refuse("codeRollup.txt", str(error))
+        report.refuse("codeRollup.txt", *error.message)
         return None
 
 
@@ -175,11 +175,13 @@ def _choose_model(settings: Settings, keys: Keys, inputs: RunInputs) -> ModelCho
     except NoKeyError as error:
         if "llm" in inputs.needs and not error.provider and bound_base_url(settings).startswith(":"):
             where = settings.origin("base_url")[0]
-            raise NotSetUpError(f"{where} stands without a model: name both, such as --model chat:NAME") from error
+            raise NotSetUpError(
+                where, " stands without a model: name both, such as ", Named("model", "chat:NAME")
+            ) from error
         if "llm" in inputs.needs:
             raise
-        how = f"name a --model (no key is needed here), or {BY_NUMBER}"
-        raise NotSetUpError(f"how much fits depends on the model: {how}") from error
+        how = ("name a ", Named("model"), " (no key is needed here), or ", *BY_NUMBER)
+        raise NotSetUpError("how much fits depends on the model: ", *how) from error
 
 
 def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Project, role: str = "") -> LlmConfig:
