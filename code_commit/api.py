@@ -24,7 +24,7 @@ from code_commit.commands.log import logged_run
 from code_commit.commands.rollup import make_rollup
 from code_commit.commands.run import run_main_job
 from code_commit.commands.stats import Comparison
-from code_commit.errors import CODEBASE, TASK, CodeCommitError, Named, NoKeyError, NotSetUpError
+from code_commit.errors import CODEBASE, TASK, CodeCommitError, Named, NoKeyError, NotSetUpError, in_words
 from code_commit.llm.keys import find_secrets, load_keys, require_key
 from code_commit.llm.models import bound_base_url, choose_model
 from code_commit.paths.names import find_protected
@@ -130,7 +130,7 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     except NotSetUpError as error:
         problems.append(str(error))
     for name in ("allow", "protect"):
-        problems += (str(NotSetUpError(*problem)) for problem in explain_patterns(name, values.get(name, ())).values())
+        problems += map(in_words, explain_patterns(name, values.get(name, ())).values())
     for model in map(settings.get, settings_for(Facet.MODEL)):
         try:
             if model and isinstance(model, str):
@@ -277,7 +277,7 @@ def _naming_arguments() -> Iterator[None]:
     try:
         yield
     except NotSetUpError as error:
-        error.args = (error.worded(_as_argument),)
+        error.args = (in_words(error.message, _as_argument),)
         raise
 
 

@@ -61,6 +61,11 @@ def as_option(named: Named) -> str:
     return of_commands.get(named) or f"--{named.setting.replace('_', '-')} {named.value}".rstrip()
 
 
+def in_words(message: Message, word: Callable[[Named], str] = as_option) -> str:
+    """Return a message in the words of a surface, the command line's by default."""
+    return "".join(word(part) if isinstance(part, Named) else part for part in message)
+
+
 def in_lines(messages: Iterable[Message], mark: str = "") -> Message:
     """Return messages one below the other, each of their lines after a mark."""
     lines: list[str | Named] = []
@@ -83,16 +88,15 @@ class CodeCommitError(Exception):
     status: ClassVar[str]
     complaint: str = ""  # the message of the command line, where that is not `str()`
 
+    def __init__(self, *message: str | Named) -> None:
+        super().__init__(*message)
+
     @property
     def message(self) -> Message:
         return self.args
 
-    def worded(self, word: Callable[[Named], str]) -> str:
-        """Return the message in the words of a surface."""
-        return "".join(word(part) if isinstance(part, Named) else part for part in self.message)
-
     def __str__(self) -> str:
-        return self.worded(as_option)
+        return in_words(self.message)
 
 
 class NotSetUpError(CodeCommitError):

@@ -161,6 +161,11 @@ def test_arguments_cannot_be_changed():
             setattr(arguments, next(iter(type(arguments).__annotations__)), "x")
 
 
+@pytest.mark.parametrize("words", [["-C", "x", "log"], ["log", "-Cx"]])
+def test_a_folder_that_nobody_has_gone_to_is_not_ignored(words: list[str]):
+    assert refusal(words) == "-C x is for the whole process: go to the folder first"
+
+
 def test_a_call_without_a_command_is_the_main_job():
     assert parse(["-m", "undo", "--dry-run"]) == parse(["run", "-m", "undo", "--dry-run"])
 

@@ -9,7 +9,7 @@ from code_commit.build import Sandbox
 from code_commit.changes import RunWarning, WarningKind
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
-from code_commit.errors import Message, Named, NoKeyError, NotSetUpError, TooLittleMoneyError, in_lines
+from code_commit.errors import Message, Named, NoKeyError, NotSetUpError, TooLittleMoneyError, in_lines, in_words
 from code_commit.llm.keys import Keys
 from code_commit.llm.models import longest_prompt
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, LlmConfig
@@ -134,7 +134,7 @@ class Report:
 
     def problems_for(self, word: Callable[[Named], str]) -> list[str]:
         """Return the problems in the words of a surface."""
-        return [line for error in self._errors for line in error.worded(word).split("\n")]
+        return [line for error in self._errors for line in in_words(error.message, word).split("\n")]
 
     @property
     def _errors(self) -> list[NotSetUpError]:

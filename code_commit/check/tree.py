@@ -9,7 +9,7 @@ from code_commit.apply.lock import is_locked
 from code_commit.apply.recover import HALF_CHANGED, is_half_changed
 from code_commit.build.command import build_command
 from code_commit.check.plan import Report
-from code_commit.errors import TASK, BuildError, Named, NotSetUpError, in_lines
+from code_commit.errors import TASK, BuildError, Named, NotSetUpError, in_lines, in_words
 from code_commit.files import explain_unread, read_regular_file
 from code_commit.git import UnansweredError
 from code_commit.paths.patterns import explain_patterns, find_unmatched
@@ -114,7 +114,7 @@ def check_patterns(report: Report, settings: Settings, project: Project) -> None
             for pattern, near in find_unmatched(possible, known, project.untracked, any_case=any_case):
                 effect = "it changes nothing" if pattern.startswith("!") else _OF_UNMATCHED[name]
                 hint = f"; did you mean {shown(near)!r}?" if near else ""
-                report.warn(f"{NotSetUpError(option)} {shown(pattern)} matches no file that git knows: {effect}{hint}")
+                report.warn(f"{in_words((option,))} {shown(pattern)} matches no file that git knows: {effect}{hint}")
 
 
 def check_clean(report: Report, settings: Settings, project: Project, *, is_resumed: bool) -> TreeState | None:

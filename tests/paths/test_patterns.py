@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command import Run, git, replay, the_log
 
-from code_commit.errors import Named, NotSetUpError
+from code_commit.errors import Named, in_words
 from code_commit.paths.patterns import explain_patterns, find_unmatched
 from code_commit.terminal import shown
 
@@ -39,7 +39,7 @@ def test_a_pattern_that_can_match_nothing_is_told_with_what_to_write(pattern: st
     pattern = pattern.replace("ROOT", str(project_folder)).replace("LINK", str(project_folder.parent / "link"))
     problems = explain_patterns(Named("allow"), [pattern, "src/"], project_folder)
     assert problems.keys() == {pattern}
-    assert str(NotSetUpError(*problems[pattern])).startswith(f"--allow {shown(pattern)} can match nothing: {told}")
+    assert in_words(problems[pattern]).startswith(f"--allow {shown(pattern)} can match nothing: {told}")
 
 
 POSSIBLE = (
