@@ -1,5 +1,6 @@
 """A run that has started: everything that must be closed again is opened here."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -91,7 +92,7 @@ def start_run(
     project, settings = plan.project, plan.settings
     hold_signals()
     harden_process()
-    progress.configure(plan.redactor, quiet=settings.quiet, verbose=settings.verbose)
+    progress.redactor = plan.redactor
     project.agent_config.mkdir(mode=0o700, exist_ok=True)
     with ExitStack() as stack:
         stack.enter_context(lock_tree(project))
@@ -139,11 +140,9 @@ def _write_codebase(codebase: Codebase, log: RunLog, plan: RunPlan, progress: Pr
     try:
         write_parts(plan.project, codebase.parts)
     except NotSetUpError:
-        import shutil  # what packs files comes with it, and few runs fail to begin
-
         shutil.rmtree(log.folder, ignore_errors=True)
         raise
-    for line in summary_of(codebase, verbose=plan.settings.verbose):
+    for line in summary_of(codebase, verbose=progress.verbose):
         progress.say(line)
 
 

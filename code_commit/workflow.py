@@ -22,7 +22,7 @@ from code_commit.changes import (
     quoted,
 )
 from code_commit.codebase.parts import read_requests
-from code_commit.errors import ApplyError, BuildError, NotSetUpError
+from code_commit.errors import ApplyError, BuildError, Named, NotSetUpError
 from code_commit.exchange import Complete, Prompt, Response, VisibleFiles
 from code_commit.parse import blocks_of, end_thoughts, notes_of, read_notes, read_response
 from code_commit.project import BUILD_SCRIPT, Project
@@ -254,7 +254,7 @@ def build_project(run: Run, attempt: AttemptLog) -> BuildResult:
 def ask(complete: Complete | None, prompt: Prompt, attempt: AttemptLog) -> Response:
     """Return the response to a prompt. Raises LLMError, or NotSetUpError without an LLM."""
     if complete is None:
-        raise NotSetUpError("no LLM can be asked: name a --model")
+        raise NotSetUpError("no LLM can be asked: name a ", Named("model"))
     attempt.asking(prompt)
     response = complete(prompt, attempt)
     response = response._replace(text=end_thoughts(response.text, response.thoughts))

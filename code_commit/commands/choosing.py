@@ -9,6 +9,7 @@ from code_commit.apply.lock import lock_tree
 from code_commit.build import harden_process
 from code_commit.check import RunPlan
 from code_commit.check.codebase import require_no_key
+from code_commit.codebase.chooser import Shape, choose_files, selection_prompt
 from code_commit.codebase.fit import PART, Choice, FitRequest
 from code_commit.codebase.make import fitted
 from code_commit.codebase.near import is_test
@@ -30,6 +31,7 @@ from code_commit.runs.words import count
 from code_commit.settings import Settings
 from code_commit.status import Status
 from code_commit.terminal import shown
+from code_commit.workflow import ask
 
 _OUTLINES = 40  # files that the choice shows with an outline; it may ask for the folders of others
 
@@ -79,9 +81,6 @@ class FileChooser:
 
     def choose(self, survey: Survey, selection: Selection, request: CodebaseRequest) -> Choice | None:
         """Return the files to show whole; None for all. Raises NotSetUpError, LLMError, RejectedResponseError."""
-        from code_commit.codebase.chooser import Shape, choose_files, selection_prompt
-        from code_commit.workflow import ask  # few runs choose
-
         plan, project, redactor = self.plan, self.plan.project, self.plan.redactor
         asked = choose_selector(plan.settings, plan.llm.choice, plan.keys)
         rules, closing = split_closing(load_system_prompt(project.system_prompts, "file_selection"))

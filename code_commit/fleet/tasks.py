@@ -22,7 +22,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import NAME, RESERVED, Result
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text
 from code_commit.runs.words import count
-from code_commit.settings import SETTINGS, did_you_mean
+from code_commit.settings import SETTINGS, Facet, did_you_mean, settings_for
 from code_commit.status import Status
 from code_commit.terminal import shown
 
@@ -33,20 +33,9 @@ SUBMODULES = ".gitmodules"
 NO_SUBMODULES = (
     f'the commit has submodules, which a fleet does not fetch; run without: "overlay": {{"{SUBMODULES}": null}}'
 )
-LIMITS = (
-    *("max_cost", "prices", "requests_per_minute", "tokens_per_minute"),
-    *("llm_timeout", "build_timeout", "keep_runs", "keep_days"),
-)
+LIMITS = settings_for(Facet.LIMIT)
 """Settings that may change without making it another task: it continues."""
-_NOT_IN_PROMPT = (
-    *LIMITS,
-    "sandbox",
-    "sandbox_network",
-    "sandbox_caches",
-    "infrastructure_exit_codes",
-    "quiet",
-    "verbose",
-)
+_NOT_IN_PROMPT = settings_for(Facet.LIMIT, Facet.BUILD, Facet.OUTPUT)
 """Settings that affect neither the prompt nor the answer."""
 
 NO_BUILD = (

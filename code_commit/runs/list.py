@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import time
 from argparse import ArgumentParser
 from collections.abc import Sequence
@@ -224,8 +225,6 @@ def _why_it_stays(folder: Path, later: Sequence[Path]) -> str:
 
 def _remove(folder: Path) -> int:
     """Remove a folder, its unredacted snapshot first, or a link; return its files' bytes. Raises OSError."""
-    import shutil  # few runs remove one
-
     if folder.is_symlink():
         folder.unlink()
         return 0

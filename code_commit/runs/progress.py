@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Self, TextIO
 
 from code_commit import terminal
@@ -40,11 +41,12 @@ class Progress:
         redactor: Redactor,
         *,
         quiet: bool = False,
+        verbose: bool = False,
         on_step: Callable[[RunRecord, Event], object] | None = None,
     ) -> None:
         self.redactor = redactor
         self.quiet = quiet
-        self.verbose = False
+        self.verbose = verbose
         self.record: RunRecord | None = None
         self._on_step = on_step
         self._region: _LiveRegion | None = None
@@ -52,10 +54,6 @@ class Progress:
         self._retries: list[Retry] = []
         self._held = ""
         self._output = self._unfinished = b""
-
-    def configure(self, redactor: Redactor, *, quiet: bool, verbose: bool = False) -> None:
-        """Set the settings of a run, which are known after its first messages."""
-        self.redactor, self.quiet, self.verbose = redactor, quiet, verbose
 
     def forget(self) -> None:
         """Forget the record: nothing that ends from now on is a part of that run."""
@@ -247,8 +245,6 @@ def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
     """Return the LLM's words outside the blocks, unless they repeat those of an earlier attempt."""
     if not attempt.notes or attempt.notes in [other.notes for other in earlier]:
         return []
-    from textwrap import wrap
-
     width = max(20, (terminal.terminal_width(sys.stderr) or 80) - 2)
     start = attempt.notes[: _SAID_LINES * width]
     lines = [part for text in start.split("\n") for part in wrap(terminal.shown(text.expandtabs(4)), width)]
