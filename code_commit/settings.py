@@ -201,6 +201,8 @@ class Settings(NamedTuple):
     build_output_limit: Annotated[int, Setting(limit=NOT_NEGATIVE)] = 400_000
     rollup_exclude: tuple[str, ...] = ()
     choice_tokens: Annotated[int, Setting(limit=POSITIVE)] = 40_000
+    stream: bool = True
+    background: bool = True
     requests_per_minute: Annotated[int | None, Setting(limit=POSITIVE)] = None
     tokens_per_minute: Annotated[int | None, Setting(limit=POSITIVE)] = None
     keep_runs: Annotated[int, Setting(limit=NOT_NEGATIVE)] = 0
