@@ -1,7 +1,7 @@
 """The parameters that a server refuses: left out, or sent by another name, for the rest of the run.
 
-Such a refusal costs nothing. What carries the request (model, texts) and what the user has set is never left out; a
-limit of the answer only if it has no other name and no limit of money rests on it.
+Such a refusal costs nothing. The model, the texts and the user's own settings are never left out; a limit of the
+answer only if it has no other name and no limit of money rests on it.
 """
 
 import re
@@ -29,7 +29,7 @@ _SYSTEM = re.compile(
 
 
 class Dialect(NamedTuple):
-    """What a server takes of a request: without these parameters, these by another name, texts of these roles."""
+    """The form of a request that a server takes: without some parameters, others by another name."""
 
     left_out: frozenset[str] = frozenset()
     renamed: Mapping[str, str] = {}

@@ -1,7 +1,7 @@
 """Refusals: whether a reply is one, its words, whether waiting can help, and the advice to the user.
 
-A reply is a refusal by its status, or because it has words and no answer. What waiting cannot change is told by what
-the words speak of, whatever the status: a size, money, a period of a day or more, a model, a key.
+A reply is a refusal by its status, or because it has words and no answer. It is lasting, whatever the status, by the
+matter that the words speak of: a size, money, a period of a day or more, a model, a key.
 """
 
 import re
@@ -198,7 +198,7 @@ def _distinct(words: Iterator[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Matter:
-    """What a refusal speaks of. `status` is that of the reply or in its body, `text` its codes and words as one."""
+    """The matter of a refusal. `status` is that of the reply or in its body, `text` its codes and words as one."""
 
     status: int
     codes: frozenset[str]
