@@ -242,6 +242,8 @@ class Settings(NamedTuple):
     build_output_limit: Annotated[int, Setting(limit=NOT_NEGATIVE)] = 400_000
     rollup_exclude: tuple[str, ...] = ()
     choice_tokens: Annotated[int, Setting(limit=POSITIVE)] = 40_000
+    stream: Annotated[bool, Setting(), LIMIT] = True
+    background: Annotated[bool, Setting(), LIMIT] = True
     requests_per_minute: Annotated[int | None, Setting(limit=POSITIVE), LIMIT] = None
     tokens_per_minute: Annotated[int | None, Setting(limit=POSITIVE), LIMIT] = None
     keep_runs: Annotated[int, Setting(limit=NOT_NEGATIVE), LIMIT] = 0

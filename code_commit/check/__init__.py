@@ -25,6 +25,7 @@ from code_commit.codebase.text import read_codebase
 from code_commit.errors import Named, NoKeyError, NotSetUpError
 from code_commit.files import is_folder
 from code_commit.llm.addresses import require_address
+from code_commit.llm.http import proxy_of
 from code_commit.llm.keys import Keys, choose_selector, find_secrets, load_keys, require_key
 from code_commit.llm.local import find_server, with_window
 from code_commit.llm.models import bound_base_url, choose_fallback, choose_model, doubt_model, require_price
@@ -190,7 +191,9 @@ def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Proje
     if keys is not None:
         source = lambda found: found.source if found else "none needed"  # noqa: E731 - a note
         llm = llm._replace(key=report.ask(f"{lead}key", lambda: require_key(choice.provider, keys), source))
-    report.ask(f"{lead}base URL", lambda: require_address(llm, project, role), str)
+    url = report.ask(f"{lead}base URL", lambda: require_address(llm, project, role), str)
+    if url and choice.provider != "replay":
+        report.ask(f"{lead}proxy", lambda: proxy_of(url), lambda proxy: "as the variables name it" if proxy else "none")
     if choice.provider == "replay" and not is_folder(project.root / choice.name):
         report.refuse(f"{lead}replay", f"there is no folder {shown(choice.name)} with recorded responses")
     if settings.max_cost is not None and choice.provider != "replay":

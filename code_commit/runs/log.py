@@ -265,6 +265,14 @@ class AttemptLog:
         if reserved in self.record.unsettled_usd:
             self.record.unsettled_usd.remove(reserved)
 
+    def warned(self, message: str) -> None:
+        self._log.add_warning("server", message)
+
+    def kept(self, text: str, *, is_whole: bool) -> str:
+        name = self._name("response.txt" if is_whole else "response.part.txt")
+        self._log.write_text(name, text)
+        return self._log.shown_name(name)
+
     def retrying(self, retry: FailedRequest) -> None:
         self.record.retries.append(
             records.Retry(retry.reason, retry.status, retry.delay, records.utc_after(retry.limit))
