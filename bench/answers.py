@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -114,10 +115,21 @@ def _with_the_same_ends(changes: Mapping[str, Change], renames: Mapping[str, str
         if (after := change.after) is not None:
             old = [changes[other].before for other in (path, renames.get(path)) if other in changes]
             old += [text for text in deleted if _without_ends(text) == _without_ends(after)]  # it may be renamed
-            if any(_ends(text) != _ends(after) for text in [each for each in old if each] or ["\n"]):
+            if any(_ends_differ(text, after) for text in [each for each in old if each] or ["\n"]):
                 continue
         kept[path] = change
     return kept
+
+
+def _ends_differ(before: str, after: str) -> bool:
+    """Tell whether other ends are there than before, or a new line has another than the line before it."""
+    if _ends(before) != _ends(after):
+        return True
+    had, lines = {*before.split("\n")}, after.split("\n")[:-1]
+    return any(
+        line not in had and line[-1:] != above[-1:] and "\r" in line[-1:] + above[-1:]
+        for above, line in pairwise(lines)
+    )
 
 
 def _without_ends(text: str) -> list[str]:
@@ -205,9 +217,18 @@ def _compared(root: Path, commit: AnsweredCommit) -> str:
     return DIFFERENT if unlike else SAME_TREE
 
 
+def _is_same_to_git(file: Path, text: str) -> bool:
+    """Tell whether git would store the file as this text: its attributes may want other line ends in a work tree."""
+    stored, same = (
+        git(file.parent, "hash-object", "--stdin", f"--path={file.name}", stdin=content)
+        for content in (file.read_bytes(), text.encode())
+    )
+    return stored == same
+
+
 def _is_as_committed(file: Path, change: Change) -> bool:
     """Compare content, and the mode of a file that was there before: no answer says it."""
     if change.after is None:
         return not file.exists()
-    is_same = file.is_file() and file.read_bytes() == change.after.encode()
+    is_same = file.is_file() and (file.read_bytes() == change.after.encode() or _is_same_to_git(file, change.after))
     return is_same and (change.before is None or bool(file.stat().st_mode & 0o100) == change.runs)
