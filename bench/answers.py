@@ -11,8 +11,9 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from bench.environments import SOURCE, Tool, git
 from bench.measuring import CommandFailedError
 from bench.projects import source_texts, write_file
 
+_BOM = "\ufeff"
 DELETED, LINES_OF_ANSWER = 100, 10
 LINES, ONE_LINE = 1_000, ("    return total / len(items)\n", "    return total / max(1, len(items))\n")
 MOST_SUSPECTED = 1 / 200
@@ -70,7 +72,7 @@ def answered_commits(repository: Path, most: int) -> list[AnsweredCommit]:
     found: list[AnsweredCommit] = []
     for name in git(repository, "log", "--no-merges", "--min-parents=1", "--format=%H").decode().split():
         changes = dict(_changes(repository, name))
-        files = {path: change for path, change in changes.items() if not _changes_ends(change)}
+        files = _with_the_same_ends(changes, dict(_renames(repository, name)))
         if files:
             message = git(repository, "log", "-1", "--format=%B", name).decode("utf-8", "replace").strip()
             found.append(AnsweredCommit(name, message, files, len(changes) - len(files)))
@@ -98,18 +100,47 @@ def _changes(repository: Path, commit: str) -> Iterator[tuple[str, Change]]:
             yield path, Change(before, after, after_mode == "100755")
 
 
-def _changes_ends(change: Change) -> bool:
-    """Tell whether the file has other line ends than before, or a new one none at its end."""
-    if change.after is None:
-        return False
-    if change.before is None:
-        return change.after != "" and (not change.after.endswith("\n") or "\r" in change.after)
-    return _ends(change.before) != _ends(change.after)
+def _renames(repository: Path, commit: str) -> Iterable[tuple[str, str]]:
+    """Return each path that git takes for a new name, with the old one."""
+    told = git(repository, "diff", "-M", "--diff-filter=R", "--name-status", "-z", f"{commit}~", commit).decode()
+    fields = told.split("\0")[:-1]
+    return zip(fields[2::3], fields[1::3], strict=True)
+
+
+def _with_the_same_ends(changes: Mapping[str, Change], renames: Mapping[str, str]) -> dict[str, Change]:
+    """Return the changes but those of files that get other line ends, or a new one none at its end."""
+    deleted = [change.before for change in changes.values() if change.before is not None and change.after is None]
+    kept = {}
+    for path, change in changes.items():
+        if (after := change.after) is not None:
+            old = [changes[other].before for other in (path, renames.get(path)) if other in changes]
+            old += [text for text in deleted if _without_ends(text) == _without_ends(after)]  # it may be renamed
+            if any(_ends_differ(text, after) for text in [each for each in old if each] or ["\n"]):
+                continue
+        kept[path] = change
+    return kept
+
+
+def _ends_differ(before: str, after: str) -> bool:
+    """Tell whether other ends are there than before, or a new line has another than the line before it."""
+    if _ends(before) != _ends(after):
+        return True
+    had, lines = {*before.split("\n")}, after.split("\n")[:-1]
+    return any(
+        line not in had and line[-1:] != above[-1:] and "\r" in line[-1:] + above[-1:]
+        for above, line in pairwise(lines)
+    )
+
+
+def _without_ends(text: str) -> list[str]:
+    return text.removeprefix(_BOM).splitlines()
 
 
 def _ends(text: str) -> tuple[bool, bool, bool]:
-    windows = text.count("\r\n")
-    return windows > 0, windows < text.count("\n"), text == "" or text.endswith("\n")
+    """Tell whether lines end with CRLF, whether any ends with LF, and whether the last one ends."""
+    body = text.removeprefix(_BOM)
+    windows = body.count("\r\n")
+    return windows > 0, windows < body.count("\n") or body == "", body == "" or body.endswith("\n")
 
 
 def answers(plan: Plan) -> Iterator[Comparison]:
@@ -186,9 +217,18 @@ def _compared(root: Path, commit: AnsweredCommit) -> str:
     return DIFFERENT if unlike else SAME_TREE
 
 
+def _is_same_to_git(file: Path, text: str) -> bool:
+    """Tell whether git would store the file as this text: its attributes may want other line ends in a work tree."""
+    stored, same = (
+        git(file.parent, "hash-object", "--stdin", f"--path={file.name}", stdin=content)
+        for content in (file.read_bytes(), text.encode())
+    )
+    return stored == same
+
+
 def _is_as_committed(file: Path, change: Change) -> bool:
     """Compare content, and the mode of a file that was there before: no answer says it."""
     if change.after is None:
         return not file.exists()
-    is_same = file.is_file() and file.read_bytes() == change.after.encode()
+    is_same = file.is_file() and (file.read_bytes() == change.after.encode() or _is_same_to_git(file, change.after))
     return is_same and (change.before is None or bool(file.stat().st_mode & 0o100) == change.runs)

@@ -106,10 +106,10 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 
-def git(root: Path, *arguments: str) -> bytes:
+def git(root: Path, *arguments: str, stdin: bytes = b"") -> bytes:
     """Run git in the folder and return what it prints. Raises CommandFailedError."""
     identity = ("-c", "user.name=Bench", "-c", "user.email=bench@example.org", "-c", "gc.auto=0")
-    done = subprocess.run(["git", *identity, *arguments], cwd=root, check=False, capture_output=True)
+    done = subprocess.run(["git", *identity, *arguments], cwd=root, check=False, capture_output=True, input=stdin)
     if done.returncode != 0:
         raise CommandFailedError(f"git {arguments[0]}: {done.stderr.decode(errors='replace')}")
     return done.stdout

@@ -13,9 +13,9 @@ def command() -> None:
     if sys.getfilesystemencoding() != "utf-8" and sys.executable:
         _start_in_utf8_mode()
     clean_import_path()
-    _change_folder(sys.argv)
+    mistake = _change_folder(sys.argv)
     clean_import_path()
-    if "fleet" in sys.argv[1:] and not sys.flags.isolated:
+    if sys.argv[1:2] == ["fleet"] and not sys.flags.isolated:
         os.execv(sys.executable, [*own_command(), *sys.argv[1:]])  # noqa: S606 - Dask starts its workers with our flags
     import signal  # only now: it imports others
 
@@ -23,7 +23,7 @@ def command() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # until our handlers are there: no traceback of an import
     from code_commit.cli import command
 
-    command()
+    command(mistake)
 
 
 def _start_in_utf8_mode() -> None:
@@ -43,8 +43,8 @@ def _start_in_utf8_mode() -> None:
     os.execv(sys.executable, words)  # noqa: S606 - the same program
 
 
-def _change_folder(arguments: list[str]) -> None:
-    """Change to the folders of `-C DIR` or `-CDIR` and remove these arguments. The parser reports mistakes."""
+def _change_folder(arguments: list[str]) -> str:
+    """Change to the folders of `-C DIR` or `-CDIR` and remove these arguments. Return what is wrong with one, or ""."""
     place = 1
     while place < len(arguments) and arguments[place] != "--":
         word = arguments[place]
@@ -52,12 +52,15 @@ def _change_folder(arguments: list[str]) -> None:
             place += 1
             continue
         end = place + (2 if word == "-C" else 1)
-        folder = arguments[end - 1] if word == "-C" and end <= len(arguments) else word[2:].removeprefix("=")
+        if end > len(arguments):
+            return "argument -C: expected one argument; name a folder after it"
+        folder = arguments[end - 1] if word == "-C" else word[2:].removeprefix("=")
         try:
             os.chdir(folder)
-        except OSError:
-            return
+        except OSError as error:
+            return f"cannot go to {folder!r}: {error.strerror}; name a folder that is there"
         del arguments[place:end]
+    return ""
 
 
 if __name__ == "__main__":

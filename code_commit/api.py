@@ -5,13 +5,12 @@ A call prints nothing and leaves the process as it was.
 """
 
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from code_commit.apply.restore import redo as redo_changes
 from code_commit.build import hardened_meanwhile
@@ -19,10 +18,13 @@ from code_commit.check import RunInputs, inspect_run
 from code_commit.check.codebase import check_codebase
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
+from code_commit.commands import init
 from code_commit.commands.diff import net_edits
+from code_commit.commands.log import logged_run
 from code_commit.commands.rollup import make_rollup
 from code_commit.commands.run import run_main_job
-from code_commit.errors import CodeCommitError, NoKeyError, NotSetUpError
+from code_commit.commands.stats import Comparison
+from code_commit.errors import CODEBASE, TASK, CodeCommitError, Named, NoKeyError, NotSetUpError, in_words
 from code_commit.llm.keys import find_secrets, load_keys, require_key
 from code_commit.llm.models import bound_base_url, choose_model
 from code_commit.paths.names import find_protected
@@ -35,22 +37,17 @@ from code_commit.runs.progress import Progress
 from code_commit.runs.record import Event, RunRecord
 from code_commit.settings import (
     FILE,
-    OPTIONS,
     SETTINGS,
+    Facet,
     Settings,
     load_settings,
     read_environment,
+    settings_for,
     validate_settings,
 )
-
-if TYPE_CHECKING:
-    from code_commit.commands.stats import Comparison
+from code_commit.status import Status
 
 Folder = str | os.PathLike[str]
-
-_TASK_OPTION = re.compile(r"(code-commit )?(?<!\S)-m(?![\w-])|--query( FILE)?")
-_NAMES = "|".join([*(name.replace("_", "-") for name in OPTIONS), "include", "exclude"])
-_OPTION = re.compile(rf"--({_NAMES})(?![\w-])(?: (?=\d|\w+:|[A-Z]+\b)|(?<=clude) )?")
 
 
 def rollup(
@@ -75,7 +72,7 @@ def rollup(
         raise NotSetUpError("dry_run= does not keep rollup from writing codeRollup.txt: leave it out")
     files = CodebaseRequest(pathspecs, exclude, include, select=select)
     with hardened_meanwhile(), _naming_arguments():
-        return make_rollup(project, {"quiet": True, **settings}, files, Progress(Redactor(find_secrets(project))))
+        return make_rollup(project, settings, files, Progress(Redactor(find_secrets(project)), quiet=True))
 
 
 def run(
@@ -121,7 +118,7 @@ def check(directory: Folder = ".", *, query: str | None = None, **settings: Any)
     report = inspect_run(project, {"quiet": True, **settings}, inputs)
     if report.plan:
         check_codebase(report, report.plan)
-    return [_in_arguments(report.redactor.redact_text(problem)) for problem in report.problems]
+    return [report.redactor.redact_text(problem) for problem in report.problems_for(_as_argument)]
 
 
 def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,8 +131,8 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     except NotSetUpError as error:
         problems.append(str(error))
     for name in ("allow", "protect"):
-        problems += explain_patterns(name, values.get(name, ())).values()
-    for model in map(settings.get, ("model", "select_model", "fallback_model")):
+        problems += map(in_words, explain_patterns(name, values.get(name, ())).values())
+    for model in map(settings.get, settings_for(Facet.MODEL)):
         try:
             if model and isinstance(model, str):
                 provider_of(model)
@@ -234,12 +231,12 @@ def render_page(record: RunRecord, start: Folder, *, folder: Path | None = None,
     then `start` holds changes.patch, and an unfinished run counts as killed.
     """
     from code_commit.commands import page
-    from code_commit.commands.log import logged_run
 
     root = Path(start if patch is not None else record.root)
     logged = logged_run(folder or root / record.log_dir, root, record, make_redactor(root))
     if patch is not None:
-        logged = replace(logged, status="killed" if record.status == "running" else record.status, patch=patch)
+        status = Status.KILLED if record.status == Status.RUNNING else record.status
+        logged = replace(logged, status=status, patch=patch)
     return page.render_page(logged, Path(start))
 
 
@@ -250,10 +247,8 @@ def render_template(package: str, values: Mapping[str, Any]) -> bytes:
     return page.render_template(package, values)
 
 
-def compare(results: Iterable[Mapping[str, Any]]) -> "Comparison":
+def compare(results: Iterable[Mapping[str, Any]]) -> Comparison:
     """Return the comparison of a fleet's labels. Each result is a line of results.jsonl."""
-    from code_commit.commands.stats import Comparison
-
     return Comparison.of(results)
 
 
@@ -264,9 +259,7 @@ def is_protected(path: str) -> bool:
 
 def write_ignore_line(directory: Folder) -> None:
     """Add the line /agent-config to a project's .gitignore if it is missing. Raises NotSetUpError and OSError."""
-    from code_commit.commands.init import write_ignore_line
-
-    write_ignore_line(_folder(directory))
+    init.write_ignore_line(_folder(directory))
 
 
 def _folder(directory: Folder) -> Project:
@@ -286,11 +279,11 @@ def _naming_arguments() -> Iterator[None]:
     try:
         yield
     except NotSetUpError as error:
-        error.args = (_in_arguments(str(error)),)
+        error.args = (in_words(error.message, _as_argument),)
         raise
 
 
-def _in_arguments(message: str) -> str:
-    message = message.replace("code-commit rollup writes it", "rollup='fresh' or code-commit rollup writes it")
-    message = _TASK_OPTION.sub("query=", message.replace("after -m", "in query="))
-    return _OPTION.sub(lambda option: f"{option[1].replace('-', '_')}=", message)
+def _as_argument(named: Named) -> str:
+    if named == CODEBASE:
+        return "rollup='fresh' or code-commit rollup"
+    return f"{'query' if named == TASK else named.setting}={named.value}"

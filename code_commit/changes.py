@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from code_commit.errors import CodeCommitError
+from code_commit.status import Status
 from code_commit.terminal import shown
 
 Action = Literal["create", "replace", "delete"]
@@ -15,7 +16,7 @@ FileKind = Literal["", "test", "ci", "build"]  # the way in which a file checks 
 _MOST_REASONS = 50  # a response with more is wrong in kind, not in places
 _LONGEST_QUOTE = 500
 _MOST_NAMES = 8
-_OR_AGAIN = "; or send it again just so if it is meant"
+_OR_AGAIN = "; if you mean it so, send it again unchanged"
 SuspicionRule = Literal[
     "astray",
     "bare-end",
@@ -33,7 +34,7 @@ SuspicionRule = Literal[
 ]
 """The rules of what may be meant: rejected once, it is accepted with a warning when it comes again."""
 _OfAnswer = Literal["shrunk", "unseen", "overwritten", "cut-off", SuspicionRule]
-_OfRun = Literal["build", "review", "rollback", "log", "owner"]
+_OfRun = Literal["build", "review", "rollback", "log", "owner", "server"]
 _OfOlderVersions = Literal["test", "runner", "ci", "other", "case"]
 WarningKind = Literal["setup", "codebase", "fallback", _OfAnswer, _OfRun, _OfOlderVersions]  # the subject of a warning
 
@@ -91,7 +92,7 @@ class Note(NamedTuple):
 class Violation:
     """One reason to reject a response. `line` counts from 1, 0 is none; a long `path` is cut.
 
-    With `may_be_meant` it is a suspicion: the same thing is accepted when it comes again.
+    With `may_be_meant` it is a suspicion: it is accepted when the same `fact` comes again.
     """
 
     path: str
@@ -99,6 +100,7 @@ class Violation:
     rule: str
     message: str
     may_be_meant: bool = False
+    fact: str = ""
 
     def __str__(self) -> str:
         where = f"line {self.line}: " if self.line else ""
@@ -109,8 +111,8 @@ class Violation:
 class RejectedResponseError(CodeCommitError):
     """The response cannot be used; `violations` has its reasons by line, `more` is the count of those beyond fifty."""
 
-    exit_code = 4
-    status = "rejected"
+    status = Status.REJECTED
+    exit_code = status.exit_code
     complaint = "no usable response: it was rejected\nSee: code-commit log --open."  # its reasons were shown before
 
     def __init__(self, violations: Iterable[Violation], more: int = 0) -> None:
@@ -140,7 +142,7 @@ class RejectedResponseError(CodeCommitError):
 class NotApprovedError(RejectedResponseError):
     """The supervisor refused the response: the run ends, even if attempts are left."""
 
-    complaint = "the answer was not approved, nothing of it was written\nChange the task, then run again."
+    complaint = "the answer was not approved, none of it was written\nChange the task, then run again."
 
 
 class FilesAskedError(RejectedResponseError):
@@ -150,7 +152,7 @@ class FilesAskedError(RejectedResponseError):
         self.names = names
         listed = _listed(names)
         super().__init__([Violation("", line, "asked", f"it asks to see files, and changes nothing: {listed}")])
-        self.complaint = f"the last answer asks to see files and changes nothing: {listed}"
+        self.complaint = f"the answer asks to see files and changes nothing: {listed}\nLet the prompt show them."
 
     def name_missing(self, paths: Sequence[str]) -> None:
         """Let the run's end name those of the paths that are not there."""
@@ -165,12 +167,12 @@ def _listed(names: Sequence[str]) -> str:
 class DeclinedError(CodeCommitError):
     """The LLM says that no change of the project can do the task; the message is its reason, in its own words."""
 
-    exit_code = 4
-    status = "declined"
+    status = Status.DECLINED
+    exit_code = status.exit_code
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.complaint = f"the LLM says that it cannot: {self}\nPut that right, or change the task, then run again."
+        self.complaint = f"the LLM says that it cannot: {self}\nFix that, or change the task, then run again."
 
 
 def in_words(violations: Iterable[Violation], more: int) -> list[str]:
@@ -189,8 +191,8 @@ Lenience = Literal[
 ]
 """The forms of an answer that are read beside those of the specification."""
 
-IsMeant = Callable[[tuple[str, str]], bool]
-"""Tells whether the suspicion of a rule about a (quoted) path is known, so that its answer is accepted."""
+IsMeant = Callable[[tuple[str, str, str]], bool]
+"""Tells whether the suspicion of a rule about a (quoted) path for a fact is known, so that its answer is accepted."""
 
 
 class Reasons:
@@ -200,7 +202,7 @@ class Reasons:
     are the paths of files that stay as they are.
     """
 
-    def __init__(self, is_meant: IsMeant = frozenset[tuple[str, str]]().__contains__) -> None:
+    def __init__(self, is_meant: IsMeant = frozenset[tuple[str, str, str]]().__contains__) -> None:
         self.kept: list[Violation] = []
         self.more = 0
         self.warnings: list[RunWarning] = []
@@ -216,8 +218,9 @@ class Reasons:
 
         `fact` says what was found, and `advice` what to send instead.
         """
-        if not self._is_meant((rule, quoted(path))):
-            self._keep(Violation(quoted(path), line, rule, f"{fact}: {advice}{_OR_AGAIN}", may_be_meant=True))
+        if not self._is_meant((rule, quoted(path), fact)):
+            message = f"{fact}: {advice}{_OR_AGAIN}"
+            self._keep(Violation(quoted(path), line, rule, message, may_be_meant=True, fact=fact))
             return True
         name = f"{shown(path)}: " if path else ""
         self.warnings.append(RunWarning(rule, f"{name}{fact}; accepted as sent", path))
@@ -227,7 +230,7 @@ class Reasons:
         """Tell that a file stays as it is because of a fact, and return True; return False, with a warning, if the
         answer means it.
         """
-        is_left = not self._is_meant((rule, quoted(path)))
+        is_left = not self._is_meant((rule, quoted(path), ""))
         if is_left:
             self.left.append(path)
         done = "left as it is" if is_left else "accepted as sent"
@@ -243,7 +246,10 @@ class Reasons:
     def reject(self, censor: Callable[[str], str] = str) -> None:
         """Raise RejectedResponseError if there is a reason. `censor` takes out what a cut quotation left of a key."""
         if self.kept:
-            kept = [replace(reason, path=censor(reason.path), message=censor(reason.message)) for reason in self.kept]
+            kept = [
+                replace(each, path=censor(each.path), message=censor(each.message), fact=censor(each.fact))
+                for each in self.kept
+            ]
             raise RejectedResponseError(kept, self.more)
 
 

@@ -24,33 +24,88 @@ A failing build is no exception: the loop goes on from it (exit code 1, `build_f
 
 from __future__ import annotations  # types cost no time at start-up
 
+from typing import NamedTuple
+
+from code_commit.status import Status
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from pathlib import Path
     from typing import ClassVar, Literal
 
+    Message = tuple["str | Named", ...]
     LLMErrorKind = Literal["network", "key", "quota", "too_long", "refused", "timeout", "budget", "replay"]
 else:
-    LLMErrorKind = str
+    LLMErrorKind, Message = str, tuple
 
-EXIT_SUCCESS = 0
-EXIT_BUILD_FAILED = 1
-EXIT_INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
+EXIT_SUCCESS = Status.SUCCESS.exit_code
+EXIT_BUILD_FAILED = Status.BUILD_FAILED.exit_code
+EXIT_INTERNAL_ERROR = Status.INTERNAL_ERROR.exit_code
+
+
+class Named(NamedTuple):
+    """A setting that a message names, and what to write there: each surface words it (`--model NAME`, `model=NAME`).
+
+    TASK and CODEBASE are named as settings are.
+    """
+
+    setting: str
+    value: str = ""
+
+
+TASK, CODEBASE = Named("task"), Named("codebase")
+
+
+def as_option(named: Named) -> str:
+    """Word it for a command line."""
+    of_commands = {TASK: "code-commit -m", CODEBASE: "code-commit rollup"}
+    return of_commands.get(named) or f"--{named.setting.replace('_', '-')} {named.value}".rstrip()
+
+
+def in_words(message: Message, word: Callable[[Named], str] = as_option) -> str:
+    """Return a message in the words of a surface, the command line's by default."""
+    return "".join(word(part) if isinstance(part, Named) else part for part in message)
+
+
+def in_lines(messages: Iterable[Message], mark: str = "") -> Message:
+    """Return messages one below the other, each of their lines after a mark."""
+    lines: list[str | Named] = []
+    for message in messages:
+        lines += ["\n" * bool(lines) + mark, *(_after_marks(part, mark) for part in message)]
+    return tuple(lines)
+
+
+def _after_marks(part: str | Named, mark: str) -> str | Named:
+    return part if isinstance(part, Named) else part.replace("\n", f"\n{mark}")
 
 
 class CodeCommitError(Exception):
-    """A message to the user; `str()` says what was wrong, where, and what to do next."""
+    """A message to the user; `str()` says what was wrong, where, and what to do next, for a command line.
+
+    Its parts are the arguments. A caller that is no command line asks for its own words of what they name.
+    """
 
     exit_code: ClassVar[int]
-    status: ClassVar[str]
+    status: ClassVar[Status]
     complaint: str = ""  # the message of the command line, where that is not `str()`
+
+    def __init__(self, *message: str | Named) -> None:
+        super().__init__(*message)
+
+    @property
+    def message(self) -> Message:
+        return self.args
+
+    def __str__(self) -> str:
+        return in_words(self.message)
 
 
 class NotSetUpError(CodeCommitError):
     """The project, the configuration or the command line is not fit to start a run."""
 
-    exit_code = 2
-    status = "not_set_up"
+    status = Status.NOT_SET_UP
+    exit_code = status.exit_code
 
 
 class NoKeyError(NotSetUpError):
@@ -58,24 +113,24 @@ class NoKeyError(NotSetUpError):
 
     kind = "key"
 
-    def __init__(self, message: str, provider: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, *message: str | Named, provider: str = "") -> None:
+        super().__init__(*message)
         self.provider = provider
 
 
 class TooLittleMoneyError(NotSetUpError):
     """`--max-cost` does not pay for one useful answer: that takes `needed_usd` US dollars."""
 
-    def __init__(self, message: str, needed_usd: float) -> None:
-        super().__init__(message)
+    def __init__(self, *message: str | Named, needed_usd: float) -> None:
+        super().__init__(*message)
         self.needed_usd = needed_usd
 
 
 class LLMError(CodeCommitError):
     """The LLM could not be asked: `kind` says why, `may_be_paid` whether a missing answer may cost something."""
 
-    exit_code = 3
-    status = "llm_error"
+    status = Status.LLM_ERROR
+    exit_code = status.exit_code
 
     def __init__(self, message: str, kind: LLMErrorKind = "network", *, may_be_paid: bool = False) -> None:
         super().__init__(message)
@@ -95,12 +150,12 @@ class OverBudgetError(LLMError):
 class MachineError(CodeCommitError):
     """Something beside the code and the LLM failed."""
 
-    exit_code = 5
-    status = "build_error"
+    status = Status.BUILD_ERROR
+    exit_code = status.exit_code
 
 
 class BuildError(MachineError):
-    """build.sh could not be run, or it changed what it must not change."""
+    """build.sh could not be run, or it changed protected files."""
 
 
 class ApplyError(MachineError):
@@ -144,7 +199,7 @@ def known_error(error: BaseException) -> BaseException:
 class Interrupted(KeyboardInterrupt):
     """A signal asked the run to end."""
 
-    status = "interrupted"
+    status = Status.INTERRUPTED
 
     def __init__(self, signal_number: int) -> None:
         from signal import Signals

@@ -108,7 +108,7 @@ class Response(NamedTuple):
 
     `incomplete` is None when the API said that the response is complete, otherwise the reason, in words for the user
     and the LLM; with `is_cut_off` it is the output limit. `settlement` is what it costs, `thoughts` are those that came
-    apart from the text.
+    apart from the text; `model` is the name that the API gives to the model that answered, "" for none.
     """
 
     text: str
@@ -118,6 +118,7 @@ class Response(NamedTuple):
     request_id: str | None = None
     settlement: Settlement = Settlement()
     thoughts: str = ""
+    model: str = ""
 
     def complete_text(self) -> str:
         """Return the text, or raise RejectedResponseError when the API did not call it complete."""
@@ -140,7 +141,7 @@ class ExchangeListener(Protocol):
     """Hears of each step of a call: the run's log and the terminal. Implementations redact.
 
     The order of one call: `make_room` and `requested`, then for each request `reserved` and any of `job_created`,
-    `progressed`, `settled`, `released` and `retrying`, then `replied`, and `answered` if that is an answer.
+    `progressed`, `kept`, `settled`, `released` and `retrying`, then `replied`, and `answered` if that is an answer.
     """
 
     def make_room(self, size: int) -> None:
@@ -163,6 +164,12 @@ class ExchangeListener(Protocol):
 
     def released(self, reserved: float) -> None:
         """Called with the part of a reservation that is not spent: the provider cannot have begun an answer."""
+
+    def warned(self, message: str) -> None:
+        """Called with what the user should know of an answer that is used."""
+
+    def kept(self, text: str, *, is_whole: bool) -> str:
+        """Called with the text of an answer that is not used; return the name of its file in the log."""
 
     def retrying(self, retry: FailedRequest) -> None:
         """Called before the wait."""

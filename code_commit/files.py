@@ -9,7 +9,6 @@ import errno
 import fcntl
 import os
 import re
-import signal
 import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +21,6 @@ from code_commit.ownership import Ownership, set_attributes, set_mode
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 CHUNK = 1 << 20
-ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _OLD_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -397,13 +395,3 @@ def identity_of(status: os.stat_result) -> tuple[int, ...]:
     """Return a key of the file that changes when it is replaced or written to."""
     times = status.st_mtime_ns, status.st_ctime_ns
     return (status.st_dev, status.st_ino, status.st_mode, status.st_size, *times)
-
-
-@contextmanager
-def ending_signals_held() -> Iterator[None]:
-    """Hold back the signals that end a run inside the block, except those that another thread receives."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -3,17 +3,24 @@
 A signal raises Interrupted, and only inside of `interruptible`: code outside, such as the end of a run's record, is
 never left half way. There a signal waits for the next interruptible work. The gate is one for the process, as its
 handlers are: the end of an inner `interruptible`, or `hold_signals`, closes it for the outer one too.
+
+Steps that have to stay whole under a caller's own handlers too block the signals (`signals_blocked`). Loops that wait
+for something else as well run the handlers at one place (`DeferredSignals`).
 """
 
+import os
 import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import TypeVar
+from typing import Any, Self, TypeVar
 
 from code_commit.errors import Interrupted
 
 T = TypeVar("T")
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _State:
@@ -29,7 +36,7 @@ def interruptible(work: Callable[[], T]) -> T:
     try:
         _State.is_open = True
         if _State.waiting is not None:
-            take(_State.waiting)
+            on_signal(_State.waiting)
         return work()
     finally:
         _State.is_open = False
@@ -40,7 +47,7 @@ def hold_signals() -> None:
     _State.is_open = False
 
 
-def take(number: int, _frame: FrameType | None = None) -> None:
+def on_signal(number: int, _frame: FrameType | None = None) -> None:
     """Raise Interrupted inside of `interruptible`; elsewhere hold the signal back."""
     if _State.is_open:
         _State.is_open, _State.waiting = False, None
@@ -51,9 +58,9 @@ def take(number: int, _frame: FrameType | None = None) -> None:
 def install_handlers() -> None:
     """Take the signals that end a command, unless they are ignored, as by nohup."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored on entry, it would hide how git and the build ended
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in ENDING_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, take)
+            signal.signal(number, on_signal)
     sys.unraisablehook = _send_again
 
 
@@ -67,3 +74,71 @@ def _send_again(dropped: "sys.UnraisableHookArgs") -> None:
         signal.setitimer(signal.ITIMER_REAL, 0.01)
     else:
         sys.__unraisablehook__(dropped)
+
+
+@contextmanager
+def signals_blocked() -> Iterator[None]:
+    """Hold back the signals that end a run inside the block, except those that another thread receives."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class DeferredSignals:
+    """While entered, the handlers of SIGINT, SIGTERM and SIGHUP run in `deliver` alone, not at any moment.
+
+    `wake` is a descriptor that becomes readable when one has arrived, or when a child has ended. Ignored signals stay
+    ignored. Outside the main thread this has no effect.
+    """
+
+    def __init__(self) -> None:
+        self.wake, self._bell = os.pipe()
+        os.set_blocking(self.wake, False)
+        os.set_blocking(self._bell, False)
+        self._former_bell = -1
+        self._handlers: dict[int, Any] = {}
+        self._waiting: list[int] = []
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            with signals_blocked():
+                found = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
+                self._handlers = {number: handler for number, handler in found.items() if callable(handler)}
+                self._handlers[signal.SIGCHLD] = signal.getsignal(signal.SIGCHLD) or signal.SIG_DFL
+                self._former_bell = signal.set_wakeup_fd(self._bell, warn_on_full_buffer=False)
+                for number in self._handlers:
+                    signal.signal(number, lambda number, _: self._waiting.append(number))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            if self._handlers:
+                with signals_blocked():
+                    signal.set_wakeup_fd(self._former_bell, warn_on_full_buffer=False)  # as asyncio wants it
+                    for number, handler in self._handlers.items():
+                        signal.signal(number, handler)
+            self.deliver()
+        finally:
+            os.close(self.wake)
+            os.close(self._bell)
+
+    def deliver(self) -> bool:
+        """Run the handlers of the signals that have arrived, which may raise; tell whether one ends a command."""
+        with suppress(BlockingIOError):
+            os.read(self.wake, 4096)
+        ends = False
+        while self._waiting:
+            number = self._waiting.pop(0)
+            ends = ends or number in ENDING_SIGNALS
+            if callable(self._handlers[number]):
+                self._handlers[number](number, None)
+        return ends
+
+
+def exit_at_next_signal() -> None:
+    """End the process at once with the next signal that ends a command, unless it is ignored."""
+    for number in ENDING_SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda number, _: os._exit(128 + number))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from code_commit.errors import NotSetUpError
+from code_commit.errors import Message, NotSetUpError
 from code_commit.files import Tree, explain_unread, read_regular_file
 from code_commit.git import (
     Configuration,
@@ -129,19 +129,19 @@ def find_project(directory: Path | None = None) -> Project:
     return project
 
 
-def read_text(path: Path, purpose: str, name: str = "") -> str:
+def read_text(path: Path, purpose: str | Message, name: str = "") -> str:
     """Return a user's text file exactly as it is. Raises NotSetUpError when it is missing, empty or not UTF-8."""
     shown_path = shown(name) or f"{AGENT_CONFIG}/{path.name}"
     try:
         content = read_regular_file(path)
     except FileNotFoundError as error:
-        raise NotSetUpError(f"{shown_path} is missing: {purpose}") from error
+        raise NotSetUpError(f"{shown_path} is missing: ", *_parts(purpose)) from error
     except OSError as error:
         raise NotSetUpError(explain_unread(path, shown_path, error)) from error
     return require_text(content, shown_path, purpose)
 
 
-def require_text(content: bytes, name: str, purpose: str) -> str:
+def require_text(content: bytes, name: str, purpose: str | Message) -> str:
     """Return a content as text, exactly as it is. Raises NotSetUpError when it is empty or not UTF-8."""
     try:
         text = content.decode("utf-8")
@@ -149,5 +149,9 @@ def require_text(content: bytes, name: str, purpose: str) -> str:
         message = f"{name} is not UTF-8 text (byte {error.start} is {content[error.start]:#04x}): save it as UTF-8"
         raise NotSetUpError(message) from error
     if not text.strip():
-        raise NotSetUpError(f"{name} is empty: {purpose}")
+        raise NotSetUpError(f"{name} is empty: ", *_parts(purpose))
     return text
+
+
+def _parts(purpose: str | Message) -> Message:
+    return (purpose,) if isinstance(purpose, str) else purpose

@@ -10,10 +10,11 @@ import os
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from code_commit.errors import NotSetUpError
+from code_commit.errors import Named, NotSetUpError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,12 +37,31 @@ FILE, LOG, ENVIRONMENT, COMMAND_LINE, SERVER = "config.toml", "log", "environmen
 """The sources of settings. The log of a resumed run has all settings."""
 
 
+Options = Mapping[str, object]
+"""Settings by their names, as one source has them: `load_settings` checks them."""
+
+
 class UnfitValueError(ValueError, argparse.ArgumentTypeError):
     """A value does not fit its setting. The message says what it must be, also for argparse."""
 
 
+class Facet(Enum):
+    """The uses of a setting beside the main job's; `settings_for` finds the settings of one."""
+
+    APPLY = "an option of `apply`"
+    RESUME = "an option of `resume`, which overrides the run's own"
+    ROLLUP = "an option of `rollup`"
+    OUTPUT = "the output of a command, and no more; an option of each command that changes files"
+    BUILD = "how the build of one and the same tree ends, and no more"
+    LIMIT = "money, time or room; a task of a fleet goes on if it changes"
+    MODEL = "the name of an LLM"
+
+
+APPLY, RESUME, ROLLUP, OUTPUT, BUILD, LIMIT, MODEL = Facet
+
+
 class Setting:
-    """One setting; without a help text it is a key of config.toml alone.
+    """One setting; without a help text it is a key of config.toml alone. Its facets stand beside it in the table.
 
     `kind` is str, int, float, bool (a flag), tuple (repeatable, of `part`s) or Mapping (the prices).
     """
@@ -50,6 +70,7 @@ class Setting:
         self.help = help_text
         self.metavar = metavar
         self.limit = limit
+        self.facets: frozenset[Facet] = frozenset()
         self.kind: Any = str
         self.part: Any = str
         self.choices: tuple[str, ...] = ()
@@ -140,13 +161,19 @@ class Price(NamedTuple):
 class Settings(NamedTuple):
     """All settings. A dataclass would double the time of `--help`."""
 
-    model: Annotated[str, Setting("PROVIDER:NAME (gemini, openai, anthropic, chat, replay)", "MODEL")] = ""
-    select_model: Annotated[str, Setting("the LLM that chooses the files of a rollup (default: model)", "MODEL")] = ""
-    base_url: Annotated[str, Setting("the API's address if not the vendor's; required for chat:", "URL")] = ""
-    fallback_model: Annotated[str, Setting("takes over if the model cannot be asked", "MODEL")] = ""
+    model: Annotated[
+        str, Setting("PROVIDER:NAME (gemini, openai, anthropic, chat, replay)", "MODEL"), MODEL, ROLLUP
+    ] = ""
+    select_model: Annotated[
+        str, Setting("the LLM that chooses the files of a rollup (default: model)", "MODEL"), MODEL, ROLLUP
+    ] = ""
+    base_url: Annotated[
+        str, Setting("the API's address if not the vendor's; required for chat:", "URL"), RESUME, ROLLUP
+    ] = ""
+    fallback_model: Annotated[str, Setting("takes over if the model cannot be asked", "MODEL"), MODEL] = ""
     fallback_base_url: Annotated[str, Setting("the fallback's address if not the vendor's", "URL")] = ""
     max_repairs: Annotated[
-        int, Setting("attempts after the first: for failed builds, rejections, file lists", "N", NOT_NEGATIVE)
+        int, Setting("attempts after the first: for failed builds, rejections, file lists", "N", NOT_NEGATIVE), RESUME
     ] = 3
     on_rejected: Annotated[Literal["retry", "stop"], Setting("ask again after a rejected response, or end the run")] = (
         "retry"
@@ -157,11 +184,16 @@ class Settings(NamedTuple):
     reasoning_effort: Annotated[
         str | None, Setting("reasoning effort, if the provider supports it (default: the model's)", "X")
     ] = None
-    llm_timeout: Annotated[float, Setting("seconds for one LLM call, retries included", "S", POSITIVE)] = 3600.0
-    build_timeout: Annotated[float, Setting("seconds for one build, 0 for no limit", "S", NOT_NEGATIVE)] = 3600.0
+    llm_timeout: Annotated[
+        float, Setting("seconds for one LLM call, retries included", "S", POSITIVE), LIMIT, RESUME, ROLLUP
+    ] = 3600.0
+    build_timeout: Annotated[
+        float, Setting("seconds for one build, 0 for no limit", "S", NOT_NEGATIVE), LIMIT, BUILD, APPLY, RESUME
+    ] = 3600.0
     answer_format: Annotated[
         Literal["files", "edits", "auto"],
         Setting("files: whole files only; edits: edits too; auto: edits if a file is long"),
+        APPLY,
     ] = "files"
     rollup: Annotated[
         Literal["file", "fresh", "fit", "select"],
@@ -173,27 +205,36 @@ class Settings(NamedTuple):
         Literal["spec", "cached", "short"], Setting("order of the prompt's sections; `short` is for small models")
     ] = "spec"
     max_cost: Annotated[
-        float | None, Setting("stop before a call that could exceed this sum, in US dollars", "USD", POSITIVE)
+        float | None,
+        Setting("stop before a call that could exceed this sum, in US dollars", "USD", POSITIVE),
+        LIMIT,
+        RESUME,
+        ROLLUP,
     ] = None
     allow: Annotated[
-        tuple[str, ...], Setting("only paths matching GLOB may change (.gitignore syntax, repeatable)", "GLOB")
+        tuple[str, ...], Setting("only paths matching GLOB may change (.gitignore syntax, repeatable)", "GLOB"), APPLY
     ] = ()
-    protect: Annotated[tuple[str, ...], Setting("paths matching GLOB must not change (repeatable)", "GLOB")] = ()
+    protect: Annotated[tuple[str, ...], Setting("paths matching GLOB must not change (repeatable)", "GLOB"), APPLY] = ()
     strict: Annotated[
-        bool, Setting("reject changes to an existing file that the rollup lacks or has in another version")
+        bool, Setting("reject changes to an existing file that the rollup lacks or has in another version"), APPLY
     ] = False
-    dry_run: Annotated[bool, Setting("ask once, verify, print the diff that would be applied, change nothing")] = False
+    dry_run: Annotated[
+        bool, Setting("ask once, verify, print the diff that would be applied, change nothing"), APPLY
+    ] = False
     approve: Annotated[bool, Setting("show each answer's diff and ask on the terminal before it is applied")] = False
-    rollback: Annotated[bool, Setting("put every file back unless the run ends with a passing build")] = False
+    rollback: Annotated[bool, Setting("put every file back unless the run ends with a passing build"), APPLY] = False
     infrastructure_exit_codes: Annotated[
         tuple[int, ...],
         Setting("exit codes of build.sh that mean an infrastructure failure (repeatable)", "N", FAILING),
+        BUILD,
     ] = (75,)
-    require_clean: Annotated[bool, Setting("refuse to start while `git status` is not clean")] = False
-    sandbox: Annotated[Literal["auto", "off", "guard", "strict"], Setting("what the build may touch")] = "auto"
-    json: Annotated[bool, Setting("print run.json on stdout at the end")] = False
-    quiet: Annotated[bool, Setting("print only errors")] = False
-    verbose: Annotated[bool, Setting("print more, and the build's output as it comes")] = False
+    require_clean: Annotated[bool, Setting("refuse to start while `git status` is not clean"), APPLY] = False
+    sandbox: Annotated[
+        Literal["auto", "off", "guard", "strict"], Setting("what the build may touch"), BUILD, APPLY, RESUME
+    ] = "auto"
+    json: Annotated[bool, Setting("print run.json on stdout at the end"), OUTPUT] = False
+    quiet: Annotated[bool, Setting("print only errors"), OUTPUT] = False
+    verbose: Annotated[bool, Setting("print more, and the build's output as it comes"), OUTPUT] = False
 
     allow_http: bool = False
     anthropic_version: str = "2026-10-21"
@@ -201,15 +242,17 @@ class Settings(NamedTuple):
     build_output_limit: Annotated[int, Setting(limit=NOT_NEGATIVE)] = 400_000
     rollup_exclude: tuple[str, ...] = ()
     choice_tokens: Annotated[int, Setting(limit=POSITIVE)] = 40_000
-    requests_per_minute: Annotated[int | None, Setting(limit=POSITIVE)] = None
-    tokens_per_minute: Annotated[int | None, Setting(limit=POSITIVE)] = None
-    keep_runs: Annotated[int, Setting(limit=NOT_NEGATIVE)] = 0
-    keep_days: Annotated[int, Setting(limit=NOT_NEGATIVE)] = 0
+    stream: Annotated[bool, Setting(), LIMIT] = True
+    background: Annotated[bool, Setting(), LIMIT] = True
+    requests_per_minute: Annotated[int | None, Setting(limit=POSITIVE), LIMIT] = None
+    tokens_per_minute: Annotated[int | None, Setting(limit=POSITIVE), LIMIT] = None
+    keep_runs: Annotated[int, Setting(limit=NOT_NEGATIVE), LIMIT] = 0
+    keep_days: Annotated[int, Setting(limit=NOT_NEGATIVE), LIMIT] = 0
     codebase_additions: bool = False
     file_replacements: Literal["whole", "diff"] = "whole"
-    sandbox_network: bool = False
-    sandbox_caches: tuple[str, ...] = ()
-    prices: Mapping[str, Price] = {}
+    sandbox_network: Annotated[bool, Setting(), BUILD] = False
+    sandbox_caches: Annotated[tuple[str, ...], Setting(), BUILD] = ()
+    prices: Annotated[Mapping[str, Price], Setting(), LIMIT] = {}
 
     sources: Mapping[str, Mapping[str, Any]] = {}
     """The values of each source, the strongest last; empty if a program made the settings."""
@@ -218,13 +261,13 @@ class Settings(NamedTuple):
         """Return the source of a setting's value: `FILE`, `LOG`, `ENVIRONMENT`, `COMMAND_LINE`, or ""."""
         return next((source for source, given in [*self.sources.items()][::-1] if name in given), "")
 
-    def origin(self, name: str) -> tuple[str, Mapping[str, Any]]:
+    def origin(self, name: str) -> tuple[str | Named, Mapping[str, Any]]:
         """Return a setting's name in the spelling of its source, and all values of that source, else ("", {})."""
         source = self.source_of(name)
         if not source:
             return "", {}
         spelled = {FILE: f"config.toml's {name}", ENVIRONMENT: ENVIRONMENT_PREFIX + name.upper()}
-        return spelled.get(source, "--" + name.replace("_", "-")), self.sources[source]
+        return spelled.get(source, Named(name)), self.sources[source]
 
     def as_record(self) -> dict[str, Any]:
         """Return the settings as run.json holds them, with prices as objects."""
@@ -238,7 +281,8 @@ def _settings_of(shape: type[Settings | Price]) -> dict[str, Setting]:
         if name != "sources":
             kind, setting = annotation, Setting()
             if hasattr(annotation, "__metadata__"):
-                kind, setting = annotation.__origin__, annotation.__metadata__[0]
+                kind, (setting, *facets) = annotation.__origin__, annotation.__metadata__
+                setting.facets = frozenset(facets)
             setting.set_type(kind, shape._field_defaults.get(name))
             table[name] = setting
     return table
@@ -249,13 +293,20 @@ OPTIONS = {name: setting for name, setting in SETTINGS.items() if setting.help}
 _PRICE = _settings_of(Price)
 
 
-def add_settings(parser: argparse.ArgumentParser, names: Iterable[str] = tuple(OPTIONS)) -> None:
-    """Add the options of these settings. An option that is not given is absent from the parsed result."""
+def settings_for(*facets: Facet) -> tuple[str, ...]:
+    """Return the names of the settings that have one of these facets, in the order of the table."""
+    return tuple(name for name, setting in SETTINGS.items() if setting.facets.intersection(facets))
+
+
+def add_settings(parser: argparse.ArgumentParser, names: Collection[str] = tuple(OPTIONS)) -> None:
+    """Add the options of these settings, in the order of the table. One that is not given is absent from the result."""
     group = parser.add_argument_group(
         "options of the main job", "each also a key of agent-config/config.toml and a variable CODE_COMMIT_..."
     )
-    for name in names:
-        flag, option = "--" + name.replace("_", "-"), OPTIONS[name]
+    for name, option in OPTIONS.items():
+        if name not in names:
+            continue
+        flag = "--" + name.replace("_", "-")
         if option.kind is bool:
             group.add_argument(flag, action="store_true", help=option.help)
         elif option.choices:
@@ -266,9 +317,7 @@ def add_settings(parser: argparse.ArgumentParser, names: Iterable[str] = tuple(O
             group.add_argument(flag, type=option.parse_option, metavar=option.metavar, help=option.help)
 
 
-def load_settings(
-    project: "Project", options: Mapping[str, Any], environment: Mapping[str, str] = os.environ
-) -> Settings:
+def load_settings(project: "Project", options: Options, environment: Mapping[str, str] = os.environ) -> Settings:
     """Merge the options with the environment and config.toml. Raises NotSetUpError with all problems."""
     problems: list[str] = []
     sources = {}

@@ -1,5 +1,6 @@
 """A run that has started: everything that must be closed again is opened here."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -25,8 +26,9 @@ from code_commit.prompts.next import Room
 from code_commit.runs.list import remove_old_runs
 from code_commit.runs.log import QUERY_OF_RUN, RunLog, open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import Attempt, Command, RunRecord, Status
+from code_commit.runs.record import Attempt, Command, RunRecord
 from code_commit.runs.review import review_changes
+from code_commit.status import Status
 from code_commit.verify import Rules, capture_rules
 from code_commit.verify.ignored import dump_ignore_files, load_ignore_files
 
@@ -90,7 +92,7 @@ def start_run(
     project, settings = plan.project, plan.settings
     hold_signals()
     harden_process()
-    progress.configure(plan.redactor, quiet=settings.quiet, verbose=settings.verbose)
+    progress.redactor = plan.redactor
     project.agent_config.mkdir(mode=0o700, exist_ok=True)
     with ExitStack() as stack:
         stack.enter_context(lock_tree(project))
@@ -138,11 +140,9 @@ def _write_codebase(codebase: Codebase, log: RunLog, plan: RunPlan, progress: Pr
     try:
         write_parts(plan.project, codebase.parts)
     except NotSetUpError:
-        import shutil  # what packs files comes with it, and few runs fail to begin
-
         shutil.rmtree(log.folder, ignore_errors=True)
         raise
-    for line in summary_of(codebase, verbose=plan.settings.verbose):
+    for line in summary_of(codebase, verbose=progress.verbose):
         progress.say(line)
 
 
@@ -158,7 +158,7 @@ def _keep_ignore_files(rules: Rules, log: RunLog) -> None:
 
 def _before_end(plan: RunPlan, log: RunLog, status: Status) -> None:
     """Roll back a failed run if `--rollback` is set, and review what the builds changed."""
-    if plan.settings.rollback and status != "success" and log.snapshot.is_dir():
+    if plan.settings.rollback and status != Status.SUCCESS and log.snapshot.is_dir():
         _roll_back(plan, log)
     if plan.tree is not None and any(log.folder.glob("*-build.txt")):
         log.add_warning("review", *review_changes(plan.project, plan.tree, log.record))

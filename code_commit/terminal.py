@@ -6,7 +6,6 @@ import os
 import re
 import sys
 import unicodedata
-from itertools import pairwise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +22,6 @@ _REWRITES = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
 
 _ERASED = "\x18"  # marks the erased rest of a line: CAN, which no reader uses
-
-_LEAST_WRAPPED = 50  # characters of the longest line of a paragraph that was wrapped
-_PROSE = r"(?!\d+[.)] )[^\s*+#>|`-]"  # no list, heading, quotation, table or code
-_ENDINGS = (".", ":", ";", "!", "?")
 
 TAIL_BYTES = 8192
 _TAIL_LINES = 12
@@ -128,22 +123,6 @@ def aligned(rows: Sequence[Sequence[str]], texts: Collection[int] = (0,)) -> lis
         ).rstrip()
         for row in rows
     ]
-
-
-def unwrapped(text: str) -> str:
-    """Return prose without the line ends of its wrapping, so that it can be wrapped to another width."""
-    return "\n\n".join(map(_unwrapped_paragraph, text.split("\n\n")))
-
-
-def _unwrapped_paragraph(text: str) -> str:
-    lines = text.split("\n")
-    longest = max(map(len, lines))
-    joined = lines[0]
-    for before, line in pairwise(lines):
-        word = line.partition(" ")[0]
-        is_prose = re.match(_PROSE, line) and not before.endswith(_ENDINGS) and longest >= _LEAST_WRAPPED
-        joined += f"{' ' if is_prose and len(f'{before} {word}') > longest else chr(10)}{line}"
-    return joined
 
 
 def last_lines(output: bytes) -> list[str]:

@@ -61,7 +61,7 @@ def _import_path(root: str) -> list[str]:
     return [path for path in sys.path if not is_inside(path, top) or any(is_inside(path, folder) for folder in own)]
 
 
-def ended_with_us(words: list[str], root: os.PathLike[str]) -> list[str]:
+def with_parent_death_signal(words: list[str], root: os.PathLike[str]) -> list[str]:
     """Return the words of a program that gets SIGTERM when the thread that starts it ends (on Linux)."""
     guard = find_program("setpriv", root)
     return [*([guard, "--pdeathsig", "TERM", "--"] if guard else []), *words]

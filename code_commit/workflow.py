@@ -22,7 +22,7 @@ from code_commit.changes import (
     quoted,
 )
 from code_commit.codebase.parts import read_requests
-from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError, NotSetUpError
+from code_commit.errors import ApplyError, BuildError, Named, NotSetUpError
 from code_commit.exchange import Complete, Prompt, Response
 from code_commit.parse import blocks_of, end_thoughts, notes_of, read_notes, read_response
 from code_commit.project import BUILD_SCRIPT, Project
@@ -30,11 +30,12 @@ from code_commit.prompts.layout import Task, most_attempts
 from code_commit.prompts.next import Answer, Conversation, next_prompt
 from code_commit.runs.list import short_name
 from code_commit.runs.log import AttemptLog, RunLog
-from code_commit.runs.record import Attempt, BuildResult, RunRecord
+from code_commit.runs.record import Attempt, BuildResult, RunRecord, created_files
 from code_commit.runs.review import untracked_before
-from code_commit.runs.words import cut_off_in_words, listed, rejection_of
+from code_commit.runs.words import cut_off_in_words, listed, rejection_of, unchanged
 from code_commit.settings import Settings
 from code_commit.start import Approve, Run
+from code_commit.status import Status
 from code_commit.terminal import shown
 from code_commit.verify import verify_changes
 from code_commit.verify.notes import suspect_notes
@@ -76,13 +77,13 @@ def attempt_loop(run: Run) -> RunRecord:
 
         build = build_project(run, attempt)
         if build.passed:
-            return log.finish("success", EXIT_SUCCESS)
+            return log.finish(Status.SUCCESS)
         if number < task.attempts:
             needs_originals = task.diffs or of_kind(prompt.shows.views, Part)
             originals = load_originals(log.snapshot) if needs_originals else {}
             answer = Answer(response.text, blocks_of(response.text))
             conversation.build_failed(attempt, answer, build, changed, originals)
-    return log.finish("build_failed", EXIT_BUILD_FAILED)
+    return log.finish(Status.BUILD_FAILED)
 
 
 def _run_dry(run: Run, task: Task) -> RunRecord:
@@ -94,9 +95,11 @@ def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRe
     """Log the diff that would be applied and return the finished record."""
     attempt.applying(changes)
     nothing = (
-        "" if attempt.record.changes else ", and the answer would change nothing: every file already holds its text"
+        ""
+        if attempt.record.changes
+        else f", and the answer would change nothing: {unchanged(log.record, attempt.record)}"
     )
-    return log.finish("success", EXIT_SUCCESS, f"dry run: nothing was changed, nothing was built{nothing}")
+    return log.finish(Status.SUCCESS, f"dry run: nothing was changed, nothing was built{nothing}")
 
 
 def verify_response(run: Run, response: Response, shows: Sight | None, attempt: AttemptLog) -> VerifiedChanges:
@@ -128,8 +131,8 @@ def is_meant(run: Run, number: int) -> IsMeant:
     if run.plan.inputs.as_sent:
         return lambda _: True
     earlier = run.log.record.attempts[: number - 1]
-    rejected = {(each.rule, each.path) for done in earlier for each in done.rejections if each.may_be_meant}
-    left = {("line-ends", quoted(path)) for done in earlier for path in done.ends_alone}
+    rejected = {(each.rule, each.path, each.fact) for done in earlier for each in done.rejections if each.may_be_meant}
+    left = {("line-ends", quoted(path), "") for done in earlier for path in done.ends_alone}
     return (rejected | left).__contains__
 
 
@@ -148,7 +151,8 @@ def change_files(run: Run, response: Response, shows: Sight | None, attempt: Att
         return set(applied_paths(run.plan.project, attempt.record, response.text))
     changes = verify_response(run, response, shows, attempt)
     attempt.applying(changes)
-    replaced = [change.path for change in changes.changes if change.original is not None]
+    ours = created_files(log.record.attempts)
+    replaced = [change.path for change in changes.changes if change.original is not None and change.path not in ours]
     if mixed := untracked_before(run.plan.tree, replaced):
         log.add_warning("review", f"git does not track {listed(mixed)}: git diff cannot show what stood there")
     if run.approve is not None and attempt.record.changes:
@@ -199,8 +203,8 @@ def _note_applied(log: RunLog, attempt: AttemptLog) -> None:
         log.add_warnings(
             RunWarning(
                 "overwritten",
-                f"attempt {attempt.number} overwrote {shown(path)}, which the build or somebody else had changed since"
-                f" an earlier attempt: {way} brings that back",
+                f"attempt {attempt.number} overwrote {shown(path)}, which had been changed after an earlier attempt"
+                f" (by the build or by someone else): {way} brings that back",
                 path,
             )
             for path in find_overwritten(log.snapshot)
@@ -254,7 +258,7 @@ def build_project(run: Run, attempt: AttemptLog) -> BuildResult:
 def ask(complete: Complete | None, prompt: Prompt, attempt: AttemptLog) -> Response:
     """Return the response to a prompt. Raises LLMError, or NotSetUpError without an LLM."""
     if complete is None:
-        raise NotSetUpError("no LLM can be asked: name a --model")
+        raise NotSetUpError("no LLM can be asked: name a ", Named("model"))
     attempt.asking(prompt)
     response = complete(prompt, attempt)
     response = response._replace(text=end_thoughts(response.text, response.thoughts))

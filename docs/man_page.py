@@ -18,10 +18,10 @@ _ESCAPES = str.maketrans({"\\": r"\e", "-": r"\-", "~": r"\(ti", "^": r"\(ha", "
 def man_page() -> str:
     """Return the page in the macros of man(7)."""
     sys.path.insert(0, str(ROOT))  # the build has not installed it
-    from code_commit.commands import COMMANDS, make_parser
+    from code_commit.commands import make_parser
     from code_commit.version import __version__
 
-    parser = make_parser(["", *COMMANDS])
+    parser = make_parser(whole=True)
     (commands,) = (action for action in parser._actions if not action.option_strings)
     about = tomllib.loads(ROOT.joinpath("pyproject.toml").read_text())["project"]["description"]
     lines = [f'.TH CODE\\-COMMIT 1 "" "code\\-commit {__version__}"', ".nh", ".ad l"]

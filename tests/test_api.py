@@ -182,7 +182,7 @@ def test_a_run_that_cannot_begin_raises(project_folder: Path):
     ("arguments", "message"),
     [
         ({}, "or give it by query="),
-        ({"query": " "}, "describe it in query="),
+        ({"query": " "}, "describe it by query="),
         ({"query": "x", "model": ""}, "or name a model="),
         ({"query": "x", "model": "chat:x"}, "model=chat: needs base_url="),
         ({"query": "x", "model": "gemini", "max_cost": 0.000001}, "max_cost=1e-06 is too little"),
@@ -200,6 +200,13 @@ def test_a_problem_of_a_call_names_its_arguments(arguments, message, project_fol
     problems = "\n".join(api.check(project_folder, **{"model": "replay:agent-config"} | arguments))
     assert message in problems
     assert not re.search(r"(^| )--?[a-z]", str(caught.value) + problems)
+
+
+def test_what_a_user_wrote_is_left_as_it_is_in_a_message(project_folder: Path):
+    name = "after -m --max-cost 3"
+    with pytest.raises(NotSetUpError, match=f"there is no folder {name} with"):
+        run(project_folder, model=f"replay:{name}")
+    assert f"there is no folder {name} with recorded responses" in api.check(project_folder, model=f"replay:{name}")
 
 
 def test_a_chat_key_alone_is_told_to_a_run_and_to_a_fleet(project_folder: Path):

@@ -225,6 +225,17 @@ def test_a_commit_is_taken_apart_into_what_an_answer_can_hold(history):
     assert commit.answers()[0].startswith("More\n\nAnd why.\n\n^^^")
 
 
+def test_a_renamed_file_with_another_end_is_counted_apart(history):
+    (history / "cut.txt").write_text("1\n2\n3\n4")
+    git(history, "add", "-A")
+    git(history, "commit", "-qm", "cut")
+    (history / "cut.txt").rename(history / "whole.txt").write_text("1\n2\n3\n4\n")
+    git(history, "add", "-A")
+    git(history, "commit", "-qm", "whole")
+    commit = answers.answered_commits(history, 9)[0]
+    assert (sorted(commit.files), commit.other_ends) == (["cut.txt"], 1)
+
+
 def test_an_unknown_name_is_named(tmp_path):
     done = bench("nothing", folder=tmp_path)
     assert done.returncode == 2

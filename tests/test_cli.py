@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command import Run, recorded, tree
 
-from code_commit.commands import COMMANDS, make_parser
+from code_commit.commands import COMMANDS, NoArguments, load_command, make_parser, parse
 from code_commit.errors import NotSetUpError
 
 MISSPELT = {
@@ -54,7 +54,7 @@ def test_what_is_misspelt_gets_the_nearest_known_word(
     assert (done.returncode, told in done.stderr) == (2, True), done.stderr
 
 
-ALL_PARSERS = make_parser(["", *COMMANDS])  # with the main job's options, and the arguments of every command
+ALL_PARSERS = make_parser(whole=True)  # with the main job's options, and the arguments of every command
 OF_COMMANDS = next(action.choices for action in ALL_PARSERS._actions if isinstance(action.choices, dict))
 
 
@@ -75,7 +75,7 @@ def spellings(action: argparse.Action) -> list[list[str]]:
 
 def refusal(words: list[str]) -> str:
     with pytest.raises(NotSetUpError) as refused:
-        make_parser(words).parse_args(words)
+        parse(words)
     return str(refused.value)
 
 
@@ -83,7 +83,7 @@ def refusal(words: list[str]) -> str:
 def test_an_option_of_the_main_job_before_a_command_is_refused(command: str):
     for action in of_the_main_job():
         for option in spellings(action):
-            for words in ([*option, command], ["-C", ".", *option, command, "last"]):
+            for words in ([*option, command], [*option, command, "last"]):
                 message, name = refusal(words), action.option_strings[0]
                 if name in OF_COMMANDS[command]._option_string_actions:
                     said = f"put {name} after {command}: code-commit {command} "
@@ -114,6 +114,7 @@ BEFORE = {
     "what only the command has": (["--force", "undo"], "unrecognized arguments: --force; put it after undo\n"),
     "the beginning of a name": (["--dry", "undo"], "unrecognized arguments: --dry; did you mean '--dry-run'?"),
     "the end of options": (["--", "undo"], "-- stands before the command; leave it out\n"),
+    "after another folder": (["-C", ".", "--dry-run", "undo"], "--dry-run is an option of `run`, not of `undo`"),
     "both": (["--dry-run", "--", "undo"], "-- stands before the command; leave it out\n"),
     "of a fleet": (["--allow", "x", "fleet", "--schema"], "--allow is an option of `run`, not of `fleet`"),
 }
@@ -136,6 +137,37 @@ def test_the_value_of_an_option_is_no_command(project_folder: Path, run_code_com
         project_folder, *recorded(project_folder, "^^^ok.txt\nok\n^^^end\n"), "-m", "undo", "--dry-run"
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_argument_of_a_command_has_its_place_and_its_type(command: str):
+    kind = getattr(load_command(command), "Arguments", NoArguments)
+    needed = {"apply": ["x"], "completion": ["bash"]}.get(command, [])
+    for action in OF_COMMANDS[command]._actions:
+        if action.dest in ("help", "C") or not action.option_strings:
+            continue
+        given = parse([command, *needed, *spellings(action)[0]]).arguments
+        assert isinstance(given, kind)
+        own = action.dest in kind.__annotations__
+        value = getattr(given, action.dest) if own else given.options[action.dest]
+        assert value not in (None, False, "", ()), action.option_strings
+        assert not isinstance(value, list), "arguments do not change"
+
+
+def test_arguments_cannot_be_changed():
+    for words in ([], ["undo"], ["log"], ["apply", "x"], ["fleet", "x"]):
+        arguments = parse(words).arguments
+        with pytest.raises(AttributeError):
+            setattr(arguments, next(iter(type(arguments).__annotations__)), "x")
+
+
+@pytest.mark.parametrize("words", [["-C", "x", "log"], ["log", "-Cx"]])
+def test_a_folder_that_nobody_has_gone_to_is_not_ignored(words: list[str]):
+    assert refusal(words) == "-C x is for the whole process: go to the folder first"
+
+
+def test_a_call_without_a_command_is_the_main_job():
+    assert parse(["-m", "undo", "--dry-run"]) == parse(["run", "-m", "undo", "--dry-run"])
 
 
 @pytest.mark.parametrize("command", [[], ["init"], ["rollup"], ["check"], ["log"], ["undo"], ["diff"], ["-m", "x"]])

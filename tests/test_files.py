@@ -2,7 +2,6 @@
 
 import os
 import resource
-import signal
 import socket
 import stat
 from collections.abc import Callable
@@ -15,7 +14,6 @@ from code_commit.files import (
     NewFiles,
     NotAFileError,
     Tree,
-    ending_signals_held,
     open_regular,
     read_ends,
     read_regular_file,
@@ -120,19 +118,6 @@ def test_room_that_is_kept_is_used_once_and_never_lost_to_a_failure(tmp_path: Pa
     file.release()
     file.release()
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_waits_until_the_end(number: signal.Signals) -> None:
-    arrived: list[int] = []
-    before = signal.signal(number, lambda received, _: arrived.append(received))
-    try:
-        with ending_signals_held():
-            signal.raise_signal(number)
-            assert not arrived
-        assert arrived == [number]
-    finally:
-        signal.signal(number, before)
 
 
 @pytest.mark.parametrize(

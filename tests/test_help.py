@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command import Run
 
-from code_commit.commands import COMMANDS, load_command, make_parser
+from code_commit.commands import COMMANDS, load_command, parse
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = [(name, line) for name in COMMANDS for line in load_command(name).EXAMPLES.split("\n")]
@@ -21,8 +21,7 @@ EXAMPLES = [(name, line) for name in COMMANDS for line in load_command(name).EXA
 def test_every_example_is_a_command(name, line):
     words = shlex.split(re.split(r" >>?| <", line)[0])
     assert words.pop(0) == "code-commit"
-    options = vars(make_parser(words).parse_args(words))
-    assert options.get("command", "run") == name
+    assert parse(words).command == name
 
 
 def test_the_help_of_all_fits_a_terminal_too(run_code_commit: Run, tmp_path: Path):

@@ -6,11 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 from command import CODE_COMMIT, recorded, the_log, wait_for
 
+from code_commit.interrupts import ENDING_SIGNALS, DeferredSignals, signals_blocked
 from code_commit.runs.record import load_run_record
 
 RIGHT = "^^^ok.txt\nok\n^^^end\n"
@@ -25,6 +28,34 @@ def check_end(process_code: int, printed: str, said: str, root: Path) -> None:
     ends = {(process_code, ENDS[process_code]), (record.exit_code, record.status), (told["exit_code"], told["status"])}
     assert len(ends) == 1, (ends, said)
     assert "Traceback" not in said, said
+
+
+HOLDING = {"blocked": signals_blocked, "deferred": DeferredSignals}
+
+
+@pytest.mark.parametrize("held", HOLDING.values(), ids=HOLDING)
+@pytest.mark.parametrize("number", ENDING_SIGNALS)
+def test_a_signal_waits_until_the_end(number: signal.Signals, held: Callable[[], AbstractContextManager[object]]):
+    arrived: list[int] = []
+    before = signal.signal(number, lambda received, _: arrived.append(received))
+    try:
+        with held():
+            signal.raise_signal(number)
+            assert not arrived
+        assert arrived == [number]
+    finally:
+        signal.signal(number, before)
+
+
+@pytest.mark.parametrize("number", ENDING_SIGNALS)
+def test_a_process_that_waits_for_its_end_exits_at_the_next_signal(number: signal.Signals):
+    script = "import sys, time; from code_commit.interrupts import exit_at_next_signal; exit_at_next_signal()"
+    script += "; print(flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        process.send_signal(number)
+        assert process.wait(60) == 128 + number
 
 
 @pytest.mark.slow

@@ -30,6 +30,7 @@ ELSEWHERE = {
     "fleet/processes.py": "fleet/test_worker.py",
     "llm/__init__.py": "llm/test_answers.py",
     "llm/gemini.py": "llm/test_requests.py",
+    "llm/values.py": "llm/test_usage.py",
     "parse/fences.py": "parse/test_parse.py",
     "project.py": "check/test_plan.py",
     "runs/build_log.py": "build/test_process.py",

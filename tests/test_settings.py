@@ -6,12 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from code_commit.commands import make_parser
+from code_commit.commands import make_command_parser, parse
 from code_commit.errors import NotSetUpError
 from code_commit.llm.keys import load_keys
 from code_commit.llm.models import choose_model
 from code_commit.project import Project
-from code_commit.settings import SETTINGS, Price, Settings, load_settings, validate_settings
+from code_commit.settings import (
+    OPTIONS,
+    SETTINGS,
+    Facet,
+    Price,
+    Settings,
+    load_settings,
+    settings_for,
+    validate_settings,
+)
 
 KEY = "sk-test-0123456789"
 
@@ -166,7 +175,7 @@ def test_a_config_file_that_is_not_utf_8_is_named(project):
 )
 def test_a_wrong_repeatable_option_is_named(option, text, message):
     with pytest.raises(NotSetUpError) as caught:
-        make_parser([]).parse_args([option, text])
+        parse([option, text])
     assert str(caught.value).startswith(f"argument {option}: {message}")
 
 
@@ -256,3 +265,30 @@ def test_an_unfit_key_is_not_passed_over_for_another_vendors(project):
         choose_model("", keys, keys.unfit)
     keys = load_keys(project, {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": "abc"})
     assert choose_model("", keys, keys.unfit).provider == "openai"
+
+
+FOR = {
+    Facet.APPLY: ("build_timeout", "answer_format", "allow", "protect", "strict", "dry_run", "rollback", "require_clean", "sandbox"),
+    Facet.RESUME: ("base_url", "max_repairs", "llm_timeout", "build_timeout", "max_cost", "sandbox"),
+    Facet.ROLLUP: ("model", "select_model", "base_url", "llm_timeout", "max_cost"),
+    Facet.OUTPUT: ("json", "quiet", "verbose"),
+    Facet.BUILD: ("build_timeout", "infrastructure_exit_codes", "sandbox", "sandbox_network", "sandbox_caches"),
+    Facet.LIMIT: (
+        *("llm_timeout", "build_timeout", "max_cost", "requests_per_minute", "tokens_per_minute"),
+        *("keep_runs", "keep_days", "prices"),
+    ),
+    Facet.MODEL: ("model", "select_model", "fallback_model"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("facet", Facet)
+def test_the_settings_of_a_use_are_those_with_its_facet(facet: Facet):
+    assert settings_for(facet) == FOR[facet]
+
+
+@pytest.mark.parametrize("command", ["apply", "resume", "rollup", "undo"])
+def test_a_command_has_the_options_of_its_facet_and_no_others(command: str):
+    own = [facet for facet in Facet if facet.name == command.upper()]
+    parser = make_command_parser(command)
+    found = {name for name in OPTIONS if parser.has_option("--" + name.replace("_", "-"))}
+    assert found == {*settings_for(*own, Facet.OUTPUT)}

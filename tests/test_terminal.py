@@ -5,7 +5,7 @@ import pytest
 
 from code_commit.runs.record import BuildResult, RunRecord
 from code_commit.runs.words import duration, ending_of, ways_on
-from code_commit.terminal import render, shown, shown_json, unwrapped
+from code_commit.terminal import render, shown, shown_json
 
 SETTLED = {
     "plain": (b"a\nb\n", "a\nb\n"),
@@ -48,24 +48,6 @@ def test_json_escapes_what_no_terminal_shows_and_keeps_its_values():
         assert (printed == document) == (document == "\n".join(map(shown, document.split("\n")))), hex(number)
     assert shown_json('"naïve 日本語 🎉"') == '"naïve 日本語 🎉"'
     assert shown_json('"\x7f\x9b\u202e\U000e0001"\n') == '"\\u007f\\u009b\\u202e\\udb40\\udc01"\n'
-
-
-LONG = "The slug drops punctuation now, so that two titles which differ in it alone"
-WRAPPED = {
-    "a paragraph": (
-        f"{LONG}\nget the same slug; the tests cover it, and the changelog says so too in its\nfirst line.\n\nNext.",
-        f"{LONG} get the same slug; the tests cover it, and the changelog says so too in its first line.\n\nNext.",
-    ),
-    "short lines": ("src\ntests\ndocs", "src\ntests\ndocs"),
-    "a line that ends early": (f"Done\n{'word ' * 12}", f"Done\n{'word ' * 12}"),
-    "a list": (f"{'x' * 60}\n- one\n2. two\n  more", f"{'x' * 60}\n- one\n2. two\n  more"),
-    "nothing": ("", ""),
-}
-
-
-@pytest.mark.parametrize(("text", "prose"), WRAPPED.values(), ids=WRAPPED)
-def test_prose_that_was_wrapped_is_joined_and_nothing_else(text, prose):
-    assert unwrapped(text) == prose
 
 
 @pytest.mark.parametrize(

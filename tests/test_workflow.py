@@ -107,7 +107,7 @@ def test_what_a_build_leaves_running_cannot_make_the_next_one_pass(project_folde
         url = server.base_url("openai")
         done = run_code_commit(project_folder, "--model", "openai", "--base-url", url, "--sandbox", "off")
     assert done.returncode == 5, done.stderr
-    assert "changed what it must not; it was put back: build.sh (changed)" in done.stderr
+    assert "changed protected files; it was put back: build.sh (changed)" in done.stderr
     assert (project_folder / "build.sh").read_text() == script
 
 
@@ -459,6 +459,21 @@ def test_what_the_llm_says_is_shown_and_recorded(project_folder: Path, run_code_
     without_key(project_folder, done.stderr, log)
 
 
+def test_only_the_same_suspicion_is_accepted_when_it_comes_again(project_folder: Path, run_code_commit: Run):
+    """Another placeholder in the file is rejected as the first one was."""
+    lines = [f"value_{number} = {number}\n" for number in range(60)]
+    (project_folder / "a.py").write_text("".join(lines))
+    git(project_folder, "add", "-A")
+    answers = [f"^^^a.py\n{''.join(lines[:at])}# the rest as before\n^^^end\n{RIGHT}" for at in (40, 20, 20)]
+    done = run_code_commit(project_folder, *recorded(project_folder, *answers))
+    assert done.returncode == 0, done.stderr
+    assert "attempt 2 of 4: response rejected" in done.stderr
+    assert "'# the rest as before' stands for lines 21 to 60 of the file; accepted as sent" in done.stderr
+    record = load_run_record((the_log(project_folder) / "run.json").read_bytes())
+    assert [each.verdict for each in record.attempts] == ["rejected", "rejected", "applied"]
+    assert record.attempts[1].rejections[0].fact == "'# the rest as before' stands for lines 21 to 60 of the file"
+
+
 def test_a_refusal_is_told_once(project_folder: Path, run_code_commit: Run):
     done = run_code_commit(project_folder, *recorded(project_folder, *["Sorry, I cannot do that.\n"] * 4))
     assert done.returncode == 4
@@ -480,7 +495,7 @@ def test_the_reason_of_an_llm_that_declines_stands_first_in_every_sink(rollback,
     done = run_code_commit(project_folder, *answers, *options)
     assert done.returncode == 4
     assert done.stderr.startswith("code-commit: the LLM says that it cannot: gcc is missing, and ***")
-    assert "\n  Line 20.\n  Put that right" in done.stderr
+    assert "\n  Line 20.\n  Fix that" in done.stderr
     record = load_run_record(done.stdout)
     assert (record.status, record.attempts[1].verdict, record.attempts[1].changes) == ("declined", "declined", [])
     assert record.message.startswith("gcc is missing, and ***")

@@ -4,6 +4,7 @@ import errno
 from collections.abc import Sequence
 
 from code_commit.errors import ApplyError
+from code_commit.status import Status
 from code_commit.terminal import shown
 
 _ADVICE = {
@@ -27,8 +28,8 @@ class ChangedUnderUsError(ApplyError):
 class ChangedSinceError(ApplyError):
     """Files changed since the run that is to be undone; nothing was restored."""
 
+    status = Status.REFUSED
     exit_code = 1
-    status = "refused"
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.paths = tuple(paths)
@@ -42,8 +43,8 @@ class ChangedSinceError(ApplyError):
 class UnfitPathError(ApplyError):
     """A path that the rules for answers, or a link, forbid to write. Nothing was changed."""
 
-    exit_code = 2
-    status = "refused"
+    status = Status.REFUSED
+    exit_code = status.exit_code
 
 
 class EditedSinceError(ApplyError):

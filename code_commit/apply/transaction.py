@@ -44,7 +44,8 @@ from code_commit.apply.snapshot import (
 )
 from code_commit.changes import VerifiedChanges
 from code_commit.errors import ApplyError
-from code_commit.files import NewFiles, NotAFileError, Tree, ending_signals_held, identity_of, read_all
+from code_commit.files import NewFiles, NotAFileError, Tree, identity_of, read_all
+from code_commit.interrupts import signals_blocked
 from code_commit.ownership import Attributes, Ownership, has_inherited_list, read_attributes
 from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
 from code_commit.runs.diff import FileEdit, edits_of
@@ -142,7 +143,7 @@ class Transaction:
         except BaseException:
             self._abandon()
             raise
-        with ending_signals_held():
+        with signals_blocked():
             try:
                 self._change()
             except BaseException as error:

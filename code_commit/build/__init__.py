@@ -9,10 +9,11 @@ from pathlib import Path
 
 from code_commit.build.command import build_command, build_environment, harden_process, hardened_meanwhile
 from code_commit.build.fingerprints import FOLDER_NAME, Damage, Fingerprints, Quarantine, stamp_files
-from code_commit.build.process import DeferredSignals, Ending, Started, start_process, supervise
+from code_commit.build.process import Ending, Started, start_process, supervise
 from code_commit.build.sandbox import Sandbox, choose_sandbox
 from code_commit.errors import BuildError
 from code_commit.git import UnansweredError
+from code_commit.interrupts import DeferredSignals
 from code_commit.paths.protected import protected_from_build, watched_from_build
 from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.runs.record import FIRST_SHELL_SIGNAL_CODE, BuildResult
@@ -156,7 +157,7 @@ def _explain(damages: Mapping[Path, Damage], project: Project, quarantine: Quara
     undone = "it was put back" if is_undone else "not all of it could be put back"
     folders = " and ".join(_shown(folder, project) for folder in quarantine.folders)
     where = f"; what was there is kept in {folders}" if folders else ""
-    return f"{who} changed what it must not; {undone}: {listing}{where}; look at what {BUILD_SCRIPT} runs"
+    return f"{who} changed protected files; {undone}: {listing}{where}; check what {BUILD_SCRIPT} runs"
 
 
 def _shown(path: Path, project: Project) -> str:

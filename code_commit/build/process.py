@@ -7,16 +7,14 @@ import select
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Any, Self
 
 from code_commit.build.descendants import ORPHANS, Process, ask_to_end, send
-from code_commit.files import ENDING_SIGNALS, ending_signals_held
+from code_commit.interrupts import DeferredSignals
 
 PIPE_BYTES = 1 << 20  # what the build may be ahead
 CHUNK = 1 << 18  # fits into the cache of a processor, where the Redactor reads it several times
@@ -97,57 +95,6 @@ def start_process(
     with contextlib.suppress(AttributeError, OSError):  # Linux, and within the user's limit: fewer, larger reads
         fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)  # type: ignore[arg-type]
     return process
-
-
-class DeferredSignals:
-    """While entered, the handlers of SIGINT, SIGTERM and SIGHUP run in `deliver` alone, not at any moment.
-
-    `wake` is a descriptor that becomes readable when one has arrived, or when a child has ended. Ignored signals stay
-    ignored. Outside the main thread this has no effect.
-    """
-
-    def __init__(self) -> None:
-        self.wake, self._bell = os.pipe()
-        os.set_blocking(self.wake, False)
-        os.set_blocking(self._bell, False)
-        self._former_bell = -1
-        self._handlers: dict[int, Any] = {}
-        self._waiting: list[int] = []
-
-    def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            with ending_signals_held():
-                found = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
-                self._handlers = {number: handler for number, handler in found.items() if callable(handler)}
-                self._handlers[signal.SIGCHLD] = signal.getsignal(signal.SIGCHLD) or signal.SIG_DFL
-                self._former_bell = signal.set_wakeup_fd(self._bell, warn_on_full_buffer=False)
-                for number in self._handlers:
-                    signal.signal(number, lambda number, _: self._waiting.append(number))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            if self._handlers:
-                with ending_signals_held():
-                    signal.set_wakeup_fd(self._former_bell, warn_on_full_buffer=False)  # as asyncio wants it
-                    for number, handler in self._handlers.items():
-                        signal.signal(number, handler)
-            self.deliver()
-        finally:
-            os.close(self.wake)
-            os.close(self._bell)
-
-    def deliver(self) -> bool:
-        """Run the handlers of the signals that have arrived, which may raise; tell whether one ends the build."""
-        with contextlib.suppress(BlockingIOError):
-            os.read(self.wake, 4096)
-        ends = False
-        while self._waiting:
-            number = self._waiting.pop(0)
-            ends = ends or number in ENDING_SIGNALS
-            if callable(self._handlers[number]):
-                self._handlers[number](number, None)
-        return ends
 
 
 def supervise(

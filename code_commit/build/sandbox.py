@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from code_commit.build.process import Started, end_guardian, start_process
-from code_commit.errors import NotSetUpError
+from code_commit.errors import Named, NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.paths.protected import protected_from_build, watched_from_build
 from code_commit.project import AGENT_CONFIG, Project
@@ -57,7 +57,7 @@ _REMEDY = (
     "Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap; Ubuntu 24.04 and later also needs an "
     "AppArmor profile with `userns,` for bwrap (or sysctl kernel.apparmor_restrict_unprivileged_userns=0); in a "
     "container: run it with --security-opt seccomp=unconfined and --security-opt apparmor=unconfined, or as "
-    "--privileged; or use --sandbox off"
+    "--privileged; or use"
 )
 
 
@@ -283,7 +283,7 @@ def choose_sandbox(mode: str, project: Project, settings: Settings) -> tuple[San
             return sandbox, None
     if mode == "auto":
         return None, f"no sandbox: {problem}; build.sh can read {AGENT_CONFIG} and write the protected files"
-    raise NotSetUpError(f"--sandbox {mode} cannot be set up: {problem}. {_REMEDY}")
+    raise NotSetUpError(Named("sandbox", mode), f" cannot be set up: {problem}. {_REMEDY} ", Named("sandbox", "off"))
 
 
 def _cache_folder(name: str) -> Path:

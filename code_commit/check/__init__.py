@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from code_commit.build import Sandbox, choose_sandbox
 from code_commit.check.codebase import BY_NUMBER, check_prompt, needs_room, request_of, size_of, with_room
@@ -23,9 +22,10 @@ from code_commit.check.tree import (
 )
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import read_codebase
-from code_commit.errors import NoKeyError, NotSetUpError
+from code_commit.errors import Named, NoKeyError, NotSetUpError
 from code_commit.files import is_folder
 from code_commit.llm.addresses import require_address
+from code_commit.llm.http import proxy_of
 from code_commit.llm.keys import Keys, choose_selector, find_secrets, load_keys, require_key
 from code_commit.llm.local import find_server, with_window
 from code_commit.llm.models import bound_base_url, choose_fallback, choose_model, doubt_model, require_price
@@ -35,16 +35,16 @@ from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_text
 from code_commit.prompts.layout import doubt_overrides, load_system_prompts
 from code_commit.redaction import Redactor
 from code_commit.runs.words import count
-from code_commit.settings import Settings, load_settings
+from code_commit.settings import Options, Settings, load_settings
 from code_commit.terminal import shown
 
-__all__ = ["RunInputs", "RunPlan", "inspect_run", "plan_run", "take_task"]
+__all__ = ["RunInputs", "RunPlan", "inputs_of", "inspect_run", "plan_run"]
 
 _NO_INPUTS = RunInputs()
 _ELSEWHERE = "install it outside the project, by pipx or uv tool"
 
 
-def plan_run(project: Project, options: Mapping[str, Any], inputs: RunInputs = _NO_INPUTS) -> RunPlan:
+def plan_run(project: Project, options: Options, inputs: RunInputs = _NO_INPUTS) -> RunPlan:
     """Return the plan of a run. Raises NotSetUpError with every problem."""
     report = inspect_run(project, options, replace(inputs, starts=inputs.command == "run"))
     report.require_no_problem(project)
@@ -53,21 +53,23 @@ def plan_run(project: Project, options: Mapping[str, Any], inputs: RunInputs = _
     return report.plan
 
 
-def take_task(options: dict[str, Any], project: Project) -> RunInputs:
-    """Take the task out of the options; `-m` makes the codebase anew, if no script does. Raises NotSetUpError."""
-    task, file = options.pop("task", None), options.pop("query", None)
+def inputs_of(project: Project, task: str | None, file: str | None) -> RunInputs:
+    """Return the inputs of a run with the task of `-m` or of a file; `-m` makes the codebase anew, if no script does.
+
+    Raises NotSetUpError.
+    """
     query = read_text(Path(file), "write the task into it", file) if file else task
     return RunInputs(query=query, fresh=task is not None and not project.has_own_rollup)
 
 
-def inspect_run(project: Project, options: Mapping[str, Any], inputs: RunInputs = _NO_INPUTS) -> Report:
+def inspect_run(project: Project, options: Options, inputs: RunInputs = _NO_INPUTS) -> Report:
     """Run every check that the command needs and return the report. Set its plan only if all parts could be made."""
     environment, needs = inputs.environment, inputs.needs
     report = Report(Redactor(find_secrets(project, environment)))
     try:
         check_agent_config(project)
     except NotSetUpError as error:
-        report.refuse(AGENT_CONFIG, str(error))
+        report.refuse(AGENT_CONFIG, *error.message)
         return report
     if "tree" in needs:
         _check_ignored(report, project)
@@ -135,7 +137,7 @@ def _with_room(report: Report, project: Project, llm: LlmConfig, request: Codeba
     try:
         return with_room(project, llm.choice, llm.settings, request)
     except NotSetUpError as error:
-        report.refuse("codeRollup.txt", str(error))
+        report.refuse("codeRollup.txt", *error.message)
         return None
 
 
@@ -174,11 +176,13 @@ def _choose_model(settings: Settings, keys: Keys, inputs: RunInputs) -> ModelCho
     except NoKeyError as error:
         if "llm" in inputs.needs and not error.provider and bound_base_url(settings).startswith(":"):
             where = settings.origin("base_url")[0]
-            raise NotSetUpError(f"{where} stands without a model: name both, such as --model chat:NAME") from error
+            raise NotSetUpError(
+                where, " stands without a model: name both, such as ", Named("model", "chat:NAME")
+            ) from error
         if "llm" in inputs.needs:
             raise
-        how = f"name a --model (no key is needed here), or {BY_NUMBER}"
-        raise NotSetUpError(f"how much fits depends on the model: {how}") from error
+        how = ("name a ", Named("model"), " (no key is needed here), or ", *BY_NUMBER)
+        raise NotSetUpError("how much fits depends on the model: ", *how) from error
 
 
 def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Project, role: str = "") -> LlmConfig:
@@ -187,7 +191,9 @@ def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Proje
     if keys is not None:
         source = lambda found: found.source if found else "none needed"  # noqa: E731 - a note
         llm = llm._replace(key=report.ask(f"{lead}key", lambda: require_key(choice.provider, keys), source))
-    report.ask(f"{lead}base URL", lambda: require_address(llm, project, role), str)
+    url = report.ask(f"{lead}base URL", lambda: require_address(llm, project, role), str)
+    if url and choice.provider != "replay":
+        report.ask(f"{lead}proxy", lambda: proxy_of(url), lambda proxy: "as the variables name it" if proxy else "none")
     if choice.provider == "replay" and not is_folder(project.root / choice.name):
         report.refuse(f"{lead}replay", f"there is no folder {shown(choice.name)} with recorded responses")
     if settings.max_cost is not None and choice.provider != "replay":
@@ -205,7 +211,7 @@ def _check_ignored(report: Report, project: Project) -> None:
 
 
 def _load_settings(
-    report: Report, project: Project, options: Mapping[str, Any], environment: Mapping[str, str]
+    report: Report, project: Project, options: Options, environment: Mapping[str, str]
 ) -> Settings | None:
     """Return the settings, which also tell a chat key from a dummy that no prompt or file is refused for."""
     settings = report.ask("settings", lambda: load_settings(project, options, environment))

@@ -8,7 +8,7 @@ from code_commit.codebase.freshness import find_differences
 from code_commit.codebase.make import Choose, make_codebase
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
-from code_commit.errors import NotSetUpError
+from code_commit.errors import Named, NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.git import UnansweredError
 from code_commit.llm.models import UNLIMITED, context_window, explain_misfit, longest_prompt, price_of, require_money
@@ -21,7 +21,10 @@ from code_commit.settings import Settings
 
 _MOST_NAMED = 10
 _REMAINING = 0  # as `fit` of a request: all tokens that the model leaves beside the answer
-BY_NUMBER = "run code-commit rollup --fit 100000 (or another number of tokens), then use --rollup file"
+BY_NUMBER = (
+    "run code-commit rollup --fit 100000 (or another number of tokens), then use ",
+    Named("rollup", "file"),
+)
 
 
 def request_of(inputs: RunInputs, settings: Settings, query: str) -> CodebaseRequest | None:
@@ -52,7 +55,7 @@ def with_room(project: Project, choice: ModelChoice, settings: Settings, request
     longest, room = _room(project, choice, settings, request)
     if not longest:
         raise NotSetUpError(
-            f"the context window of {choice} is unknown: set context_window in config.toml, or {BY_NUMBER}"
+            f"the context window of {choice} is unknown: set context_window in config.toml, or ", *BY_NUMBER
         )
     if room <= 0 and not request.select:
         window = context_window(choice, settings) or longest

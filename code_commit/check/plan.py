@@ -9,7 +9,7 @@ from code_commit.build import Sandbox
 from code_commit.changes import RunWarning, WarningKind
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
-from code_commit.errors import NoKeyError, NotSetUpError, TooLittleMoneyError
+from code_commit.errors import Message, Named, NoKeyError, NotSetUpError, TooLittleMoneyError, in_lines, in_words
 from code_commit.llm.keys import Keys
 from code_commit.llm.models import longest_prompt
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, LlmConfig
@@ -88,7 +88,7 @@ class RunPlan:
     def llm(self) -> LlmConfig:
         """The LLM of the run. Raises NotSetUpError where there is none."""
         if self.asked is None:
-            raise NotSetUpError("no LLM can be asked: name a --model")
+            raise NotSetUpError("no LLM can be asked: name a ", Named("model"))
         return self.asked
 
     @property
@@ -132,11 +132,21 @@ class Report:
         """The problems of all checks; a check has one in each line."""
         return [line for check in self.checks if check.problem is not None for line in check.problem.split("\n")]
 
+    def problems_for(self, word: Callable[[Named], str]) -> list[str]:
+        """Return the problems in the words of a surface."""
+        return [line for error in self._errors for line in in_words(error.message, word).split("\n")]
+
+    @property
+    def _errors(self) -> list[NotSetUpError]:
+        failed = (check for check in self.checks if check.problem is not None)
+        return [check.error or NotSetUpError(check.problem or "") for check in failed]
+
     def warn(self, *messages: str, kind: WarningKind = "setup") -> None:
         self.warnings += [RunWarning(kind, message) for message in messages]
 
-    def refuse(self, name: str, problem: str) -> None:
-        self.checks.append(Check(name, problem))
+    def refuse(self, name: str, *problem: str | Named) -> None:
+        error = NotSetUpError(*problem)
+        self.checks.append(Check(name, str(error), error=error))
 
     def ask(self, name: str, question: Callable[[], T], note: Callable[[T], str] = lambda _: "") -> T | None:
         """Return the answer to a question and report it; None where it raised NotSetUpError."""
@@ -150,18 +160,18 @@ class Report:
 
     def require_no_problem(self, project: Project) -> None:
         """Raise NotSetUpError with every problem, if there is any."""
-        if not self.problems:
+        errors = self._errors
+        if not errors:
             return
-        only = [check.error for check in self.checks if check.problem is not None]
         advice = [self.advice] if self.advice else []
-        if len(only) == 1 and isinstance(only[0], NoKeyError):
-            raise NoKeyError("\n".join([*self.problems, *advice]), only[0].provider)
-        if len(only) == 1 and isinstance(only[0], TooLittleMoneyError):
-            raise only[0]
-        problems = self.problems
-        if len(problems) > 1:
-            problems = [f"{len(problems)} problems to solve:", *(f"- {problem}" for problem in problems)]
-        raise NotSetUpError("\n".join(problems + hint_at_init(project) + advice))
+        if len(errors) == 1 and isinstance(errors[0], NoKeyError):
+            below: list[Message] = [errors[0].message, *((line,) for line in advice)]
+            raise NoKeyError(*in_lines(below), provider=errors[0].provider)
+        if len(errors) == 1 and isinstance(errors[0], TooLittleMoneyError):
+            raise errors[0]
+        count, lines = len(self.problems), [error.message for error in errors]
+        told = [(f"{count} problems to solve:",), in_lines(lines, "- ")] if count > 1 else lines
+        raise NotSetUpError(*in_lines([*told, *((line,) for line in hint_at_init(project) + advice)]))
 
 
 def hint_at_init(project: Project) -> list[str]:

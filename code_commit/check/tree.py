@@ -9,7 +9,7 @@ from code_commit.apply.lock import is_locked
 from code_commit.apply.recover import HALF_CHANGED, is_half_changed
 from code_commit.build.command import build_command
 from code_commit.check.plan import Report
-from code_commit.errors import BuildError, NotSetUpError
+from code_commit.errors import TASK, BuildError, Named, NotSetUpError, in_lines, in_words
 from code_commit.files import explain_unread, read_regular_file
 from code_commit.git import UnansweredError
 from code_commit.paths.patterns import explain_patterns, find_unmatched
@@ -27,11 +27,11 @@ _OF_UNMATCHED = {"allow": "it allows new files alone", "protect": "it protects n
 def read_task(project: Project, given: str | None) -> str:
     """Return the task, that of query.txt where none is given. Raises NotSetUpError."""
     if given is None:
-        return read_text(project.query_file, "write the task into it, or give it by code-commit -m")
+        return read_text(project.query_file, ("write the task into it, or give it by ", TASK))
     if not given.strip():
-        raise NotSetUpError("the task is empty: describe it after -m")
+        raise NotSetUpError("the task is empty: describe it by ", TASK)
     if given.encode("utf-8", "ignore").decode() != given:
-        raise NotSetUpError("the task is not valid UTF-8: describe it after -m")
+        raise NotSetUpError("the task is not valid UTF-8: describe it by ", TASK)
     return given
 
 
@@ -96,23 +96,25 @@ def check_terminal(report: Report, settings: Settings) -> None:
     try:
         os.close(os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY))
     except OSError:
-        report.refuse("terminal", "--approve needs a terminal: start the run in one, or use --dry-run")
+        report.refuse(
+            "terminal", Named("approve"), " needs a terminal: start the run in one, or use ", Named("dry_run")
+        )
 
 
 def check_patterns(report: Report, settings: Settings, project: Project) -> None:
     """Report the patterns of `allow` and `protect` that can match nothing, and warn of those that match no file."""
     for name in ("allow", "protect"):
         patterns: Sequence[str] = getattr(settings, name)
-        option = settings.origin(name)[0] or f"--{name}"
+        option = settings.origin(name)[0] or Named(name)
         if problems := explain_patterns(option, patterns, project.root):
-            report.refuse(name, "\n".join(problems.values()))
+            report.refuse(name, *in_lines(problems.values()))
         possible = [pattern for pattern in patterns if pattern not in problems]
         with suppress(UnansweredError):  # the check of git tells it
             known, any_case = project.index().files, name == "protect"
             for pattern, near in find_unmatched(possible, known, project.untracked, any_case=any_case):
                 effect = "it changes nothing" if pattern.startswith("!") else _OF_UNMATCHED[name]
                 hint = f"; did you mean {shown(near)!r}?" if near else ""
-                report.warn(f"{option} {shown(pattern)} matches no file that git knows: {effect}{hint}")
+                report.warn(f"{in_words((option,))} {shown(pattern)} matches no file that git knows: {effect}{hint}")
 
 
 def check_clean(report: Report, settings: Settings, project: Project, *, is_resumed: bool) -> TreeState | None:
@@ -131,7 +133,7 @@ def check_clean(report: Report, settings: Settings, project: Project, *, is_resu
     except UnansweredError as error:
         doubt = f"{error}; fix that, or there may be no diff to review"
     if doubt and settings.require_clean:
-        report.refuse("clean tree", f"{doubt}, and --require-clean is set: commit or stash first")
+        report.refuse("clean tree", f"{doubt}, and ", Named("require_clean"), " is set: commit or stash first")
     elif doubt and not (tree and not tree.stamps):
         report.warn(doubt)
     return tree

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.codebase.text import Section, file_section
-from code_commit.errors import NotSetUpError
+from code_commit.errors import Named, NotSetUpError
 from code_commit.files import NotAFileError, Tree, folders_of, read_all
 from code_commit.git import ask_git, match_patterns, repository_options
 from code_commit.llm.keys import KEY_VARIABLES
@@ -143,7 +143,7 @@ def _list_included(root: Path, pathspecs: Sequence[str], options: Sequence[str])
     """Return the files that the pathspecs name as `list_files` does. Raises NotSetUpError where one names none."""
     for pathspec in pathspecs:
         if not (pathspec.startswith((":!", ":^", ":(exclude")) or list_files(root, [pathspec], options)[0]):
-            raise NotSetUpError(f"--include {shown(pathspec)} matches no file, or only ignored ones")
+            raise NotSetUpError(Named("include", shown(pathspec)), " matches no file, or only ignored ones")
     return list_files(root, pathspecs, options)[0] if pathspecs else {}
 
 

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from code_commit.errors import NotSetUpError
+from code_commit.errors import CODEBASE, NotSetUpError
 from code_commit.files import identity_of, is_file, read_regular_file
 from code_commit.project import Project, read_text
 from code_commit.runs.words import count
@@ -251,7 +251,7 @@ class Codebase:
 
 def read_codebase(project: Project) -> Codebase:
     """Return the codebase in codeRollup.txt. Raises NotSetUpError."""
-    text = read_text(project.codebase_file, "code-commit rollup writes it")
+    text = read_text(project.codebase_file, (CODEBASE, " writes it"))
     return parse_codebase(text, project.root)
 
 

@@ -1,20 +1,21 @@
 """The commands, a module each, and the command line.
 
-A command's module has `DESCRIPTION` and `EXAMPLES`, which its `--help` shows, `add_arguments(parser)` if it has some,
-and `run(options)`, which gets those given by their names and returns the exit code. It is loaded when its name stands
-on the command line.
+A command's module has `DESCRIPTION` and `EXAMPLES`, which its `--help` shows, `Arguments` and `add_arguments(parser)`
+if it takes some, and `run(arguments)`, which returns the exit code. It is loaded when it is called.
+
+A command is the first word, before each option; without one it is the main job. Each has a parser of its own. `-C` is
+no part of the words here: `__main__` has gone to its folder.
 """
 
 import argparse
 import importlib
-import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from code_commit.errors import NotSetUpError
 from code_commit.settings import add_settings, did_you_mean
@@ -37,6 +38,7 @@ COMMANDS = {
     "completion": "print the completion script for your shell",
 }  # each command and its help. The name is that of its module here, or, above the commands, of its package.
 _COLUMNS = 78
+T = TypeVar("T")
 _DESCRIPTION = """\
 Ask an LLM for a code change, apply its answer whole or not at all, run
 build.sh, and let the LLM repair a failing build up to three times.
@@ -62,12 +64,63 @@ a first run:
   code-commit diff                      review"""
 
 
+class NoArguments(NamedTuple):
+    """The arguments of a command that takes none."""
+
+
+class Call(NamedTuple):
+    """A command with its arguments, which are the `Arguments` of its module."""
+
+    command: str
+    arguments: object
+
+    def run(self) -> int:
+        """Run the command and return its exit code."""
+        code: int = load_command(self.command).run(self.arguments)
+        return code
+
+
 def load_command(name: str) -> ModuleType:
     return importlib.import_module(f"{'code_commit' if name == 'fleet' else __name__}.{name}")
 
 
-def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser, with the arguments of the commands that the words may name."""
+def parse(words: Sequence[str]) -> Call:
+    """Return the call that the words of a command line are. Raises NotSetUpError, and SystemExit after `--help`."""
+    name = words[0] if words and words[0] in COMMANDS else ""
+    parser = make_command_parser(name) if name else make_parser()
+    found = vars(parser.parse_args(words[1:] if name else words))
+    name = name or "run"
+    return Call(name, _arguments(getattr(load_command(name), "Arguments", NoArguments), found))
+
+
+def _arguments(kind: type[T], found: Mapping[str, object]) -> T:
+    """Return what a parser found as a command's arguments; what is none of them is a setting."""
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+    own = {name: value for name, value in given.items() if name in kind.__annotations__}
+    settings = {name: value for name, value in given.items() if name not in own}
+    return kind(**own, **({"options": settings} if settings else {}))
+
+
+def make_command_parser(name: str) -> "_Parser":
+    parser = _Parser(prog=f"code-commit {name}")
+    _describe(parser, name)
+    return parser
+
+
+def _describe(parser: argparse.ArgumentParser, name: str) -> None:
+    """Give a parser the texts and the arguments of a command."""
+    module = load_command(name)
+    examples = module.EXAMPLES.replace("\n", "\n  ")
+    parser.description, parser.epilog = module.DESCRIPTION, f"examples:\n  {examples}"
+    if hasattr(module, "add_arguments"):
+        module.add_arguments(parser)
+
+
+def make_parser(*, whole: bool = False) -> "_Parser":
+    """Return the parser of a command line without a command, whose help lists them.
+
+    `whole` loads all commands, for who reads their parsers.
+    """
     parser = _Parser(
         prog="code-commit",
         usage="code-commit [OPTIONS]\n       code-commit COMMAND [ARGUMENTS]",
@@ -77,22 +130,16 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument(
         "--version", action="version", version=f"code-commit {__version__}", help="show the version and exit"
     )
-    listed = argparse.ArgumentParser(add_help=False)  # for each command that is not meant: a parser takes 0.2 ms
-    parser_class: Any = lambda meant, **options: _Parser(**options) if meant else listed  # noqa: E731 - a class to argparse
+    listed = argparse.ArgumentParser(add_help=False)  # stands for each: a parser takes 0.2 ms
+    parser_class: Any = _Parser if whole else lambda **_: listed
     commands = parser.add_subparsers(
-        title="commands", metavar="COMMAND", prog="code-commit", parser_class=parser_class, action=_Commands
+        title="commands", metavar="COMMAND", prog="code-commit", parser_class=parser_class, action=_Misplaced
     )
-    if not arguments or arguments[0] not in COMMANDS:
-        add_main_job(parser)
+    add_main_job(parser)
     for name, help_text in COMMANDS.items():
-        command = commands.add_parser(name, meant=name in arguments, help=help_text)
-        if name in arguments:
-            module = load_command(name)
-            examples = module.EXAMPLES.replace("\n", "\n  ")
-            command.description, command.epilog = module.DESCRIPTION, f"examples:\n  {examples}"
-            command.set_defaults(command=name)
-            if hasattr(module, "add_arguments"):
-                module.add_arguments(command)
+        command = commands.add_parser(name, help=help_text)
+        if whole:
+            _describe(command, name)
     return parser
 
 
@@ -118,15 +165,11 @@ def _formatter(prog: str) -> argparse.HelpFormatter:
     return argparse.RawDescriptionHelpFormatter(prog, width=_COLUMNS)
 
 
-class _GoTo(argparse.Action):
-    """Goes to a folder: relative paths count from there."""
+class _Gone(argparse.Action):
+    """Stands in the help for `-C`."""
 
-    def __call__(self, _parser: argparse.ArgumentParser, _: Any, values: Any, __: Any = None) -> None:
-        try:
-            os.chdir(values)
-        except OSError as error:
-            message = f"cannot go to {values!r}: {error.strerror}"
-            raise NotSetUpError(f"{message}; name a folder that is there") from error
+    def __call__(self, parser: Any, _: argparse.Namespace, folder: Any, __: Any = None) -> None:
+        parser.error(f"-C {folder}", " is for the whole process: go to the folder first")
 
 
 class _Paragraph(argparse.Action):
@@ -139,12 +182,11 @@ class _Paragraph(argparse.Action):
         setattr(found, self.dest, text if earlier is None else f"{earlier}\n\n{text}")
 
 
-class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg] # noqa: SLF001 - the action of add_subparsers
-    """Goes on with the parser of the command."""
+class _Misplaced(argparse._SubParsersAction):  # type: ignore[type-arg] # noqa: SLF001 - the action of add_subparsers
+    """Refuses a command that is not the first word."""
 
-    def __call__(self, parser: Any, found: argparse.Namespace, words: Any, option: Any = None) -> None:
-        parser.require_no_option(found, words, self.choices[words[0]])
-        super().__call__(parser, found, words, option)
+    def __call__(self, parser: Any, found: argparse.Namespace, words: Any, _: Any = None) -> None:
+        parser.refuse_command(found, words)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -152,7 +194,7 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=_formatter, allow_abbrev=False, argument_default=argparse.SUPPRESS, **options)
-        self.add_argument("-C", action=_GoTo, metavar="DIR", help="go to this folder first, as git -C does")
+        self.add_argument("-C", action=_Gone, metavar="DIR", help="go to this folder first, as git -C does")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self._words = arguments = sys.argv[1:] if args is None else list(args)
@@ -172,25 +214,21 @@ class _Parser(argparse.ArgumentParser):
     def has_option(self, name: str) -> bool:
         return name in self._option_string_actions
 
-    def require_no_option(self, found: argparse.Namespace, words: Sequence[str], command: "_Parser") -> None:
-        """Raise NotSetUpError for an option of the main job before the command, the first of the words left.
-
-        Options that leave nothing in `found` may stand there: -C, and what ends at once.
-        """
+    def refuse_command(self, found: argparse.Namespace, words: Sequence[str]) -> NoReturn:
+        """Raise NotSetUpError for what stands before a command, the first of the words left."""
         before, given = self._words[: -len(words)], [action for action in self._actions if action.dest in found]
-        names = [action.option_strings[0] for action in given]
+        names, command = [action.option_strings[0] for action in given], make_command_parser(words[0])
         if foreign := [name for name in names if not command.has_option(name)]:
             are = "are options" if len(foreign) > 1 else "is an option"
             self.error(f"{' and '.join(foreign)} {are} of `run`, not of `{words[0]}`")
         if names:
             moved = shlex.join(["code-commit", words[0], *before, *words[1:]])
             self.error(f"put {' and '.join(names)} after {words[0]}", f": {moved}")
-        if "--" in before:
-            self.error("-- stands before the command", "; leave it out")
+        self.error("-- stands before the command", "; leave it out")
 
     def _hint_at_option(self, name: str) -> str:
-        commands: Any = {action.dest: action.choices for action in self._actions}.get(argparse.SUPPRESS) or {}
-        if command := next((word for word in self._words if word in commands and commands[word].has_option(name)), ""):
+        commands = [word for word in self._words if word in COMMANDS and self._subparsers is not None]
+        if command := next((word for word in commands if make_command_parser(word).has_option(name)), ""):
             return f"; put it after {command}"
         if name == "--last" and any(action.dest == "run" for action in self._actions):
             return f"; for the latest run, use {self.prog} latest"

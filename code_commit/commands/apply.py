@@ -3,15 +3,14 @@
 import re
 import sys
 from argparse import ArgumentParser
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from code_commit.apply.recover import recover
 from code_commit.check import RunInputs, plan_run
 from code_commit.codebase.text import REPLACEMENT, parse_codebase, read_codebase
 from code_commit.commands.output import recording, show_end
-from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
+from code_commit.errors import NotSetUpError
 from code_commit.exchange import Response
 from code_commit.interrupts import interruptible
 from code_commit.parse import notes_of
@@ -19,8 +18,9 @@ from code_commit.project import Project, require_text
 from code_commit.runs.log import read_sight
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
-from code_commit.settings import add_settings
+from code_commit.settings import Facet, Options, add_settings, settings_for
 from code_commit.start import Run, start_run
+from code_commit.status import Status
 from code_commit.terminal import shown
 from code_commit.views import Sight
 from code_commit.workflow import build_project, change_files, end_dry, verify_response
@@ -37,34 +37,42 @@ code-commit apply --build - <answer.txt
 code-commit apply --dry-run answer.txt
 code-commit apply --as-sent answer.txt"""
 
-_SETTINGS = ("allow", "protect", "strict", "dry_run", "rollback", "require_clean", "sandbox", "build_timeout")
 _LONGEST_TERMINAL_LINE = 1023 if sys.platform == "darwin" else 4095
 """Bytes of a line that a terminal hands on, without its end (MAX_CANON of macOS, N_TTY_BUF_SIZE of Linux)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """The name of a response's file, what to do with it, and settings."""
+
+    response: str
+    build: bool = False
+    as_sent: bool = False
+    options: Options = field(default_factory=dict)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("response", metavar="FILE", help="the saved response; - reads it from standard input")
     parser.add_argument("--build", action="store_true", help="then run build.sh")
     parser.add_argument("--as-sent", action="store_true", help="accept what is rejected only because it looks unmeant")
-    add_settings(parser, ["answer_format", *_SETTINGS, "json", "quiet", "verbose"])
+    add_settings(parser, settings_for(Facet.APPLY, Facet.OUTPUT))
 
 
-def run(options: dict[str, Any]) -> int:
-    source = options.pop("response")
-    inputs = RunInputs(command="apply", builds=options.pop("build", False), as_sent=options.pop("as_sent", False))
-    with recording("apply", options) as (project, progress):
-        return show_end(project, interruptible(lambda: _apply_saved(project, options, source, progress, inputs)))
+def run(arguments: Arguments) -> int:
+    with recording("apply", arguments.options) as (project, progress):
+        return show_end(project, interruptible(lambda: _apply_saved(project, arguments, progress)))
 
 
-def _apply_saved(
-    project: Project, options: Mapping[str, Any], source: str, progress: Progress, inputs: RunInputs
-) -> RunRecord:
+def _apply_saved(project: Project, arguments: Arguments, progress: Progress) -> RunRecord:
     if message := recover(project):
         progress.say(message)
-    plan = plan_run(project, options, inputs)
-    response = Response(_read_response(source, progress), finish_reason="")
+    inputs = RunInputs(command="apply", builds=arguments.build, as_sent=arguments.as_sent)
+    plan = plan_run(project, arguments.options, inputs)
+    response = Response(_read_response(arguments.response, progress), finish_reason="")
     codebase = read_codebase(project) if project.codebase_file.exists() else None
-    shows = _read_prompt(project, source) or (codebase.shown._replace(basis="guessed") if codebase else None)
+    shows = _read_prompt(project, arguments.response) or (
+        codebase.shown._replace(basis="guessed") if codebase else None
+    )
     with start_run(plan, codebase, progress) as run:
         return interruptible(lambda: _apply(run, response, shows))
 
@@ -90,10 +98,10 @@ def _apply(run: Run, response: Response, shows: Sight | None) -> RunRecord:
         return end_dry(verify_response(run, response, shows, attempt), attempt, log)
     change_files(run, response, shows, attempt)
     if not run.plan.inputs.builds:
-        return log.finish("success", EXIT_SUCCESS, "applied; nothing was built")
+        return log.finish(Status.SUCCESS, "applied; nothing was built")
     if build_project(run, attempt).passed:
-        return log.finish("success", EXIT_SUCCESS)
-    return log.finish("build_failed", EXIT_BUILD_FAILED)
+        return log.finish(Status.SUCCESS)
+    return log.finish(Status.BUILD_FAILED)
 
 
 def _read_response(source: str, progress: Progress) -> str:

@@ -3,20 +3,21 @@
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from code_commit.apply.lock import lock_tree
 from code_commit.build import Builder, build_environment, harden_process
-from code_commit.check import RunPlan, inspect_run, take_task
+from code_commit.check import RunPlan, inputs_of, inspect_run
 from code_commit.check.codebase import check_codebase
 from code_commit.check.plan import Check, Report, hint_at_init
 from code_commit.commands import add_task
-from code_commit.commands.output import answering, print_coloured, print_json, wants
+from code_commit.commands.output import answering, output_of, print_coloured, print_json
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NoKeyError, NotSetUpError
 from code_commit.project import Project
 from code_commit.runs.record import BuildResult
 from code_commit.runs.words import count, ending_of
-from code_commit.settings import OPTIONS, add_settings
+from code_commit.settings import OPTIONS, Options, add_settings
 from code_commit.terminal import TAIL_BYTES, coloured, last_lines, shown, terminal_width, wrapped
 
 DESCRIPTION = """\
@@ -32,17 +33,27 @@ code-commit check --model openai --sandbox strict"""
 _COLOURS = {"ok": "green", "PROBLEM": "red", "note": "yellow", "": ""}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """The arguments of the command; `options` are the settings among them."""
+
+    task: str | None = None
+    query: str | None = None
+    build: bool = False
+    options: Options = field(default_factory=dict)
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--build", action="store_true", help="then run build.sh once, on the tree as it is")
     parser.add_argument("--json", action="store_true", help="print what was found as JSON on stdout")
     add_task(parser)
-    add_settings(parser, [name for name in OPTIONS if name != "json"])
+    add_settings(parser, OPTIONS.keys() - {"json"})
 
 
-def run(options: dict[str, Any]) -> int:
-    as_json, quiet, build = wants("json", options), wants("quiet", options), options.pop("build", False)
-    with answering(as_json=as_json) as project:
-        report = inspect_run(project, options, take_task(options, project))
+def run(arguments: Arguments) -> int:
+    output, build = output_of(arguments.options), arguments.build
+    with answering(as_json=output.json) as project:
+        report = inspect_run(project, arguments.options, inputs_of(project, arguments.task, arguments.query))
         if plan := report.plan:
             check_codebase(report, plan)
         ready, machine_failed, result = plan if not report.problems else None, False, None
@@ -52,11 +63,11 @@ def run(options: dict[str, Any]) -> int:
             machine_failed = result.shell_code in ready.settings.infrastructure_exit_codes
         elif build:
             report.warn("build: not run; solve the problems first")
-        if as_json:
+        if output.json:
             print_json(report.redactor.redact_json(_as_json(report, result, is_ready=ready is not None)))
         else:
-            rows = list(_rows(report, quiet=quiet))
-            if report.problems or not quiet:
+            rows = list(_rows(report, quiet=output.quiet))
+            if report.problems or not output.quiet:
                 rows.append(("", _end(report, project, is_ready=ready is not None, machine_failed=machine_failed)))
             if rows:
                 lines = report.redactor.redact_text("\n".join(shown(row) for _, row in rows)).split("\n")

@@ -9,6 +9,7 @@ from code_commit.apply.lock import lock_tree
 from code_commit.build import harden_process
 from code_commit.check import RunPlan
 from code_commit.check.codebase import require_no_key
+from code_commit.codebase.chooser import Shape, choose_files, selection_prompt
 from code_commit.codebase.fit import PART, Choice, Chosen, Outlines
 from code_commit.codebase.make import fitted
 from code_commit.codebase.near import is_test
@@ -16,7 +17,6 @@ from code_commit.codebase.outline import LONG
 from code_commit.codebase.parts import FileRequest, find_part
 from code_commit.codebase.rank import Survey, rank, show_mentions, within
 from code_commit.codebase.select import EXCLUDED, CodebaseRequest, Selection
-from code_commit.errors import EXIT_SUCCESS
 from code_commit.git import match_patterns
 from code_commit.interrupts import hold_signals, interruptible
 from code_commit.llm.asking import asking
@@ -29,7 +29,9 @@ from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
 from code_commit.runs.words import count
 from code_commit.settings import Settings
+from code_commit.status import Status
 from code_commit.terminal import shown
+from code_commit.workflow import ask
 
 _OUTLINES = 40  # files that the choice shows with an outline; it may ask for the folders of others
 
@@ -68,7 +70,7 @@ class FileChooser:
         if self.log and kind is None:
             chosen = self.log.record.chosen
             names = ", ".join(map(shown, chosen)) or "-"
-            self.log.finish("success", EXIT_SUCCESS, f"{count(len(chosen), 'file')} chosen: {names}")
+            self.log.finish(Status.SUCCESS, f"{count(len(chosen), 'file')} chosen: {names}")
             if self.plan.inputs.command == "run":
                 self.progress.forget()  # its success is not that of the run, which begins only now
 
@@ -79,9 +81,6 @@ class FileChooser:
 
     def choose(self, survey: Survey, selection: Selection, request: CodebaseRequest) -> Choice | None:
         """Return the files to show whole; None for all. Raises NotSetUpError, LLMError, RejectedResponseError."""
-        from code_commit.codebase.chooser import Shape, choose_files, selection_prompt
-        from code_commit.workflow import ask  # few runs choose
-
         plan, project, redactor = self.plan, self.plan.project, self.plan.redactor
         asked = choose_selector(plan.settings, plan.llm.choice, plan.keys)
         rules, closing = split_closing(load_system_prompt(project.system_prompts, "file_selection"))

@@ -2,11 +2,11 @@
 
 from argparse import ArgumentParser
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
 
 import shtab
 
-from code_commit.commands import COMMANDS, make_parser
+from code_commit.commands import make_parser
 from code_commit.commands.output import print_document
 from code_commit.errors import EXIT_SUCCESS
 
@@ -23,14 +23,21 @@ _FILES = {"DIR": shtab.DIRECTORY} | dict.fromkeys(_FILE_NAMES, shtab.FILE)
 """The kind of a value by its name in `--help`."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """The arguments of the command."""
+
+    shell: str
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish")
 
 
-def run(options: dict[str, Any]) -> int:
-    parser = make_parser(["", *COMMANDS])
+def run(arguments: Arguments) -> int:
+    parser = make_parser(whole=True)
     _complete_files([parser])
-    print_document(f"{shtab.complete(parser, options['shell'])}\n".encode())
+    print_document(f"{shtab.complete(parser, arguments.shell)}\n".encode())
     return EXIT_SUCCESS
 
 

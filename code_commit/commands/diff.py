@@ -7,9 +7,10 @@ import subprocess
 import sys
 from argparse import ArgumentParser
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from code_commit.apply.restore import changed_since, find_changed
 from code_commit.apply.snapshot import first_states, left_states, load_contents, load_layers, read_original
@@ -103,16 +104,23 @@ def _read(path: Path) -> bytes:
         return b""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """The arguments of the command."""
+
+    run: str = ""
+    json: bool = False
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     add_run_argument(parser, "show this run")
     parser.add_argument("--json", action="store_true", help="print the diff and details about it as JSON")
 
 
-def run(options: dict[str, Any]) -> int:
-    as_json = "json" in options
-    with answering(as_json=as_json) as project:
+def run(arguments: Arguments) -> int:
+    with answering(as_json=arguments.json) as project:
         tell_if_half_changed(project)
-        folder = find_run_folders(project, options.get("run") or "latest")[-1]
+        folder = find_run_folders(project, arguments.run or "latest")[-1]
         found = net_diff(folder, project.root, project.prefix, project.git)  # git apply counts from the top
         progress = Progress(redactor_of(project))
         diff = progress.redactor.redact(found.diff)
@@ -126,7 +134,7 @@ def run(options: dict[str, Any]) -> int:
         progress.say("\n".join(check_lines(found.changes)))
         _tell_rewritten(folder, progress)
         _tell_filtered(folder, project, progress)
-        if as_json:
+        if arguments.json:
             told = {"run": folder.name, "unknown": found.unknown, "changed_since": changed, "changes": found.changes}
             print_json(progress.redactor.redact_json(told | {"diff": diff.decode("utf-8", "replace")}))
         elif not sys.stdout.isatty():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.codebase.select import find_environments
+from code_commit.commands import NoArguments
 from code_commit.commands.output import print_text
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import read_regular_file
@@ -57,7 +58,7 @@ _KINDS, _LAST_KINDS, _HOOKS = (
 )
 
 
-def run(_options: dict[str, Any]) -> int:
+def run(_: NoArguments) -> int:
     project = find_project()
     try:
         written = [*write_ignore_line(project), *_write_agent_config(project), *_write_build_script(project)]

@@ -3,13 +3,14 @@
 import json
 import os
 from argparse import ArgumentParser
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from code_commit.apply.lock import lock_tree
+from code_commit.commands.diff import net_diff
 from code_commit.commands.output import (
     answering,
     print_document,
@@ -18,6 +19,7 @@ from code_commit.commands.output import (
     redactor_of,
     tell_if_half_changed,
 )
+from code_commit.commands.stats import Comparison, collect, read_trials, runs_of_fleet, stats_table
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import is_folder, read_ends, read_regular_file
 from code_commit.project import Project
@@ -37,7 +39,8 @@ from code_commit.runs.list import (
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import BUILT_DIFF, Attempt, RunEntry, RunRecord, load_run_record, run_record_schema
 from code_commit.settings import load_settings
-from code_commit.terminal import TAIL_BYTES, aligned, last_lines, shown, terminal_width, unwrapped, wrapped
+from code_commit.status import Status
+from code_commit.terminal import TAIL_BYTES, aligned, last_lines, shown, terminal_width, wrapped
 from code_commit.trust import outside_environment
 
 if TYPE_CHECKING:
@@ -59,8 +62,21 @@ code-commit log --markdown >>summary.md"""
 _HEAD = ("RUN (UTC)", "STATUS", "TRIES", "FILES", "COST", "TIME", "TASK")
 _TEXTS = (0, 1, 6)  # columns that are no numbers
 _LONGEST_TASK, _UNDO = 50, "(undo of "
-_EXPORTS = {"markdown", "html", "open"}
 _LABEL = len("warning   ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """The arguments of the command."""
+
+    run: str = ""
+    schema: bool = False
+    json: bool = False
+    markdown: bool = False
+    html: str | None = None
+    prune: bool = False
+    open: bool = False
+    stats: str | None = None
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -76,24 +92,22 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--stats", nargs="?", const="", metavar="OUT", help=of_all)
 
 
-def run(options: dict[str, Any]) -> int:
-    with answering(as_json="json" in options) as project:
+def run(arguments: Arguments) -> int:
+    with answering(as_json=arguments.json) as project:
         tell_if_half_changed(project)
-        for name in ("prune", "stats"):
-            if options.keys() - {"json"} > {name}:
-                raise NotSetUpError(f"--{name} covers all runs: use it without RUN or other options")
-        if "stats" in options:
-            _print_stats(project, options["stats"], as_json="json" in options)
-        elif "json" in options:
-            print_json(_records_as_json(project, options))
-        elif _EXPORTS & options.keys():
-            print_document(export_log(project, options))
-        elif "schema" in options:
+        _require_alone(arguments)
+        if arguments.stats is not None:
+            _print_stats(project, arguments.stats, as_json=arguments.json)
+        elif arguments.json:
+            print_json(_records_as_json(project, arguments))
+        elif arguments.markdown or arguments.html is not None or arguments.open:
+            print_document(export_log(project, arguments))
+        elif arguments.schema:
             print_json(json.dumps(run_record_schema(), indent=2))
-        elif "prune" in options:
+        elif arguments.prune:
             _prune(project)
-        elif options.get("run"):
-            folder, record = find_run(project, options["run"])
+        elif arguments.run:
+            folder, record = find_run(project, arguments.run)
             width = terminal_width()
             lines = map(shown, _description(folder, record, redactor_of(project)))  # escapes take room
             print_text("\n".join(row for line in lines for row in wrapped(line, width, _indent(line))))
@@ -102,43 +116,51 @@ def run(options: dict[str, Any]) -> int:
         return EXIT_SUCCESS
 
 
-def _records_as_json(project: Project, options: Mapping[str, Any]) -> bytes:
+def _require_alone(arguments: Arguments) -> None:
+    """Raise NotSetUpError for what covers all runs beside another argument than --json."""
+    others = replace(arguments, json=False)
+    if others.prune and others != Arguments(prune=True):
+        raise NotSetUpError("--prune covers all runs: use it without RUN or other options")
+    if others.stats is not None and others != Arguments(stats=others.stats):
+        raise NotSetUpError("--stats covers all runs: use it without RUN or other options")
+
+
+def _records_as_json(project: Project, arguments: Arguments) -> bytes:
     """Return the record of the named run, or of all runs. Raises NotSetUpError."""
-    _require_one_form(options)
-    redactor, run = redactor_of(project), options.get("run") or ""
-    if run:
+    _require_one_form(arguments)
+    redactor = redactor_of(project)
+    if run := arguments.run:
         _, record = _find_task(run) or find_run(project, run)
         return redactor.redact_json(record)
     runs = map(read_run, find_run_folders(project))
     return redactor.redact_json([record for record in runs if isinstance(record, RunRecord)])
 
 
-def _require_one_form(options: Mapping[str, Any]) -> None:
-    if options.get("open") and (options.keys() & {"json", "markdown"} or options.get("html") == "-"):
+def _require_one_form(arguments: Arguments) -> None:
+    if arguments.open and (arguments.json or arguments.markdown or arguments.html == "-"):
         raise NotSetUpError("--open opens a page: give it alone, or with --html FILE")
 
 
-def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
+def export_log(project: Project, arguments: Arguments) -> bytes:
     """Return the log as Markdown or as a page. Raises NotSetUpError."""
-    _require_one_form(options)
+    _require_one_form(arguments)
     redactor = redactor_of(project)
-    run = options.get("run") or ""
-    task = _find_task(run)
-    folder, record = task or find_run(project, run)
+    task = _find_task(arguments.run)
+    folder, record = task or find_run(project, arguments.run)
     logged = logged_run(folder, project.root, record, redactor)
     if task:
-        logged = replace(logged, patch=_diff_in(Path(run, "changes.patch")))
-    if options.get("markdown"):
+        logged = replace(logged, patch=_diff_in(Path(arguments.run, "changes.patch")))
+    if arguments.markdown:
         from code_commit.commands.page.markdown import markdown_summary
 
         return f"{markdown_summary(logged)}\n".encode("utf-8", "replace")
     from code_commit.commands.page import PAGE, render_page, write_page
 
-    if options.get("html") == "-":
+    if arguments.html == "-":
         return render_page(logged, Path.cwd())
-    page = write_page(logged, Path(options.get("html") or folder / PAGE))
-    if options.get("open"):
-        import webbrowser
+    page = write_page(logged, Path(arguments.html or folder / PAGE))
+    if arguments.open:
+        import webbrowser  # a list of the runs does without
 
         os.environ |= outside_environment(Path.cwd())
         if not webbrowser.open(page.as_uri()):
@@ -163,7 +185,6 @@ def _diff_in(mail: Path) -> bytes:
 
 def logged_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor) -> "LoggedRun":
     """Return the run of a log folder for its page."""
-    from code_commit.commands.diff import net_diff
     from code_commit.commands.page.logged_run import LoggedRun
 
     return LoggedRun(
@@ -179,8 +200,6 @@ def logged_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor) 
 
 
 def _print_stats(project: Project, out: str, *, as_json: bool) -> None:
-    from code_commit.commands.stats import Comparison, collect, read_trials, runs_of_fleet, stats_table
-
     runs = map(read_run, runs_of_fleet(Path(out)) if out else find_run_folders(project))
     found = collect((run, status_of(run)) for run in runs if isinstance(run, RunRecord))
     models, labels = [stats._asdict() for stats in found], Comparison.of(read_trials(Path(out)) if out else [])
@@ -222,11 +241,11 @@ def _description(folder: Path, record: RunRecord, redactor: Redactor) -> Iterato
     status = status_of(record)
     yield f"run       {record.run}" + (f" ({record.command})" if record.command != "run" else "")
     yield f"status    {_end(record)}" + (f" (exit code {record.exit_code})" if record.exit_code is not None else "")
-    if status == "declined":
+    if status == Status.DECLINED:
         yield from (f"          {line}" for line in (record.message or "").split("\n"))
     if record.undone:
         yield "          undone since: its changes are no longer in the tree"
-    if status != "running" and record.has_next_step:
+    if status != Status.RUNNING and record.has_next_step:
         yield from (f"          {line}" for line in words.ways_on(record, f" {_name(record)}"))
     if record.query:
         yield f"task      {record.query}"
@@ -242,7 +261,7 @@ def _description(folder: Path, record: RunRecord, redactor: Redactor) -> Iterato
     for attempt in record.attempts:
         yield ""
         yield from _attempt_lines(folder, attempt, record, redactor)
-    if record.message and status != "declined":
+    if record.message and status != Status.DECLINED:
         yield ""
         yield from record.message.split("\n")
 
@@ -264,8 +283,7 @@ def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord, redactor: 
     head = f"attempt {attempt.number} ({title}): {words.joined(seconds, words.spent(attempt))}"
     yield head if record.asks else "the saved response"
     yield from (f"  retried: {line}" for line in words.retries_in_words(attempt.retries))
-    notes = attempt.notes if terminal_width() is None else unwrapped(attempt.notes)
-    yield from (f"  > {line}" for line in notes.split("\n") if notes)
+    yield from (f"  > {line}" for line in attempt.notes.split("\n") if attempt.notes)
     yield from rows
     yield f"  {words.summary_of(attempt)}"
     yield from (f"    {reason}" for reason in attempt.reasons)
@@ -302,8 +320,8 @@ def _cut(text: str, width: int | None) -> str:
 
 
 def _end(run: RunRecord) -> str:
-    is_dry = run.status == "success" and run.options.get("dry_run")
-    return "dry run" if is_dry else words.status_in_words(status_of(run))
+    is_dry = run.status == Status.SUCCESS and run.options.get("dry_run")
+    return (Status.DRY_RUN if is_dry else status_of(run)).words
 
 
 def _name(run: RunRecord | UnreadableRun) -> str:

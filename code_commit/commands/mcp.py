@@ -1,8 +1,8 @@
 """`code-commit mcp`: the commands as tools for an agent, over standard input and output."""
 
 import sys
-from typing import Any
 
+from code_commit.commands import NoArguments
 from code_commit.commands.output import answering
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 
@@ -16,7 +16,7 @@ install '.[mcp]', in the clone of code-commit."""
 EXAMPLES = "code-commit mcp"
 
 
-def run(_: dict[str, Any]) -> int:
+def run(_: NoArguments) -> int:
     with answering(as_json=False):
         try:
             from code_commit.commands.mcp_server import serve

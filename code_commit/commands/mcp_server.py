@@ -35,11 +35,12 @@ from pydantic import BaseModel, Field, ValidationError
 from code_commit.api import list_runs, provider_of, read_record, uses_provider
 from code_commit.errors import Interrupted, NotSetUpError
 from code_commit.files import read_regular_file
+from code_commit.interrupts import ENDING_SIGNALS
 from code_commit.project import AGENT_CONFIG, find_project
 from code_commit.runs.words import awaited, duration
 from code_commit.settings import SETTINGS, load_settings
 from code_commit.terminal import shown
-from code_commit.trust import ended_with_us, own_command
+from code_commit.trust import own_command, with_parent_death_signal
 from code_commit.version import __version__
 
 _INSTRUCTIONS = """\
@@ -211,7 +212,7 @@ def _requests(signals: list[int]) -> asyncio.StreamReader:
         signals.append(number)
         lines.feed_eof()
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in ENDING_SIGNALS:
         loop.add_signal_handler(number, end, number)
     Thread(target=read, daemon=True).start()
     return lines
@@ -308,7 +309,7 @@ async def _run_command(
     If the request is cancelled or the client disconnects, the command is interrupted and leaves the tree whole.
     """
     process = await asyncio.create_subprocess_exec(
-        *ended_with_us(own_command(), Path.cwd()),
+        *with_parent_death_signal(own_command(), Path.cwd()),
         *words,
         stdin=given,
         stdout=printed,

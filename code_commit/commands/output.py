@@ -2,11 +2,13 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import tomllib
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from code_commit.apply.recover import HALF_CHANGED, is_half_changed
 from code_commit.changes import RejectedResponseError
 from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted, OutputError, known_error
 from code_commit.files import read_regular_file
@@ -16,7 +18,8 @@ from code_commit.project import TRANSACTION_FOLDER, Project, find_project
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import Command, RunRecord, error_facts, utc_timestamp
-from code_commit.settings import ENVIRONMENT_PREFIX, OPTIONS
+from code_commit.settings import ENVIRONMENT_PREFIX, OPTIONS, Options
+from code_commit.status import Status
 from code_commit.terminal import shown, shown_json
 from code_commit.version import __version__
 
@@ -106,8 +109,6 @@ def tell_if_half_changed(project: Project) -> None:
     """Warn of a tree that an interrupted apply left half changed, for commands that repair nothing."""
     if not (project.agent_config / TRANSACTION_FOLDER).exists():
         return
-    from code_commit.apply.recover import HALF_CHANGED, is_half_changed  # it takes 20 ms, and `log` seldom needs it
-
     if is_half_changed(project):
         Progress(redactor_of(project)).say(f"warning: {HALF_CHANGED}")
 
@@ -116,18 +117,24 @@ def redactor_of(project: Project) -> Redactor:
     return Redactor(find_secrets(project))
 
 
-def wants(name: str, options: Mapping[str, Any]) -> bool:
-    """Tell whether a flag such as `json` is set, also where other settings are unfit."""
-    if name in options:
-        return bool(options[name])
-    with suppress(KeyError, ValueError):
-        return bool(OPTIONS[name].parse(os.environ[ENVIRONMENT_PREFIX + name.upper()]))
-    with suppress(OSError, ValueError):
-        config = read_regular_file(current_folder().config_file).decode()
-        import tomllib  # many projects have no config.toml
+class Output(NamedTuple):
+    """The forms of a command's output: its record as JSON, errors alone, or more than usual."""
 
-        return tomllib.loads(config).get(name) is True
-    return False
+    json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+
+
+def output_of(options: Options) -> Output:
+    """Read the three from options, environment and config.toml, even beside unfit settings."""
+    told: dict[str, object] = {}
+    with suppress(OSError, ValueError):
+        told |= tomllib.loads(read_regular_file(current_folder().config_file).decode())
+    for name in Output._fields:
+        with suppress(KeyError, ValueError):
+            told[name] = OPTIONS[name].parse(os.environ[ENVIRONMENT_PREFIX + name.upper()])
+    told |= options
+    return Output(*(told.get(name) is True for name in Output._fields))
 
 
 @contextmanager
@@ -146,14 +153,15 @@ def print_failure(error: BaseException) -> None:
 
 
 @contextmanager
-def recording(command: Command, options: Mapping[str, Any]) -> Iterator[tuple[Project, Progress]]:
+def recording(command: Command, options: Options) -> Iterator[tuple[Project, Progress]]:
     """Yield the project and the progress to a command that changes files, and with `--json` print its record.
 
-    A run that did not begin gets a record of the same shape. Signals wait, except in `interruptible` work.
+    `options` are the settings of the command line. A run that did not begin gets a record of the same shape. Signals
+    wait, except in `interruptible` work.
     """
     hold_signals()
-    folder = current_folder()
-    progress = Progress(redactor_of(folder), quiet=options.get("quiet", False))
+    folder, output = current_folder(), output_of(options)
+    progress = Progress(redactor_of(folder), quiet=output.quiet, verbose=output.verbose)
     try:
         yield find_project(), progress
     except BrokenPipeError:
@@ -161,11 +169,11 @@ def recording(command: Command, options: Mapping[str, Any]) -> Iterator[tuple[Pr
     except BaseException as error:
         if isinstance(error, RejectedResponseError) and progress.quiet:
             error.add_note(str(error))  # otherwise its step has listed the reasons
-        if progress.record is None and wants("json", options):
+        if progress.record is None and output.json:
             _print_record(_record_of_no_run(folder, command, options, error), progress)
         raise
     finally:
-        if progress.record and progress.record.options["json"]:
+        if progress.record and output.json:
             _print_record(progress.record, progress)
 
 
@@ -179,9 +187,7 @@ def _print_record(record: RunRecord, progress: Progress) -> None:
         raise OutputError(f"{error}; {done}") from error
 
 
-def _record_of_no_run(
-    project: Project, command: Command, options: Mapping[str, Any], error: BaseException
-) -> RunRecord:
+def _record_of_no_run(project: Project, command: Command, options: Options, error: BaseException) -> RunRecord:
     now = utc_timestamp()
     return RunRecord(
         version=__version__,
@@ -203,5 +209,5 @@ def _end_of(error: BaseException) -> dict[str, Any]:
         end = {"status": error.status, "exit_code": error.exit_code, "message": str(error)}
     else:
         message = f"a bug in code-commit: {type(error).__name__}: {error}"
-        end = {"status": "internal_error", "exit_code": EXIT_INTERNAL_ERROR, "message": message}
+        end = {"status": Status.INTERNAL_ERROR, "exit_code": EXIT_INTERNAL_ERROR, "message": message}
     return end | {"error": error_facts(error)}

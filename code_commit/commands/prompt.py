@@ -2,12 +2,12 @@
 
 from argparse import ArgumentParser
 from dataclasses import replace
-from typing import Any
 
-from code_commit.check import plan_run, take_task
+from code_commit.check import inputs_of, plan_run
 from code_commit.check.codebase import codebase_for, require_sendable
 from code_commit.commands import add_main_job
 from code_commit.commands.output import print_document, redactor_of, tell_if_half_changed
+from code_commit.commands.run import Arguments
 from code_commit.errors import EXIT_SUCCESS
 from code_commit.project import find_project
 from code_commit.prompts.layout import lay_out
@@ -28,10 +28,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_main_job(parser)
 
 
-def run(options: dict[str, Any]) -> int:
+def run(arguments: Arguments) -> int:
     project = find_project()
     tell_if_half_changed(project)
-    plan = plan_run(project, options, replace(take_task(options, project), command="prompt"))
+    inputs = replace(inputs_of(project, arguments.task, arguments.query), command="prompt")
+    plan = plan_run(project, arguments.options, inputs)
     codebase = codebase_for(plan)  # without the choice of an LLM, which would cost
     require_sendable(plan, codebase)
     if print_document(lay_out(plan.task(codebase)).text.encode("utf-8", "backslashreplace")):

@@ -6,10 +6,10 @@ stay. A passed build is repeated, as the tree may have changed.
 
 import re
 from argparse import ArgumentParser
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from code_commit.apply.plan import require_fit_paths
 from code_commit.apply.recover import recover
@@ -18,7 +18,7 @@ from code_commit.check import RunInputs, plan_run
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase, parse_codebase
 from code_commit.commands.approve import approval_of
-from code_commit.commands.output import recording, show_end
+from code_commit.commands.output import Output, recording, show_end
 from code_commit.commands.rollup import make_rollup
 from code_commit.commands.run import run_main_job
 from code_commit.errors import EXIT_SUCCESS, CodeCommitError, NotSetUpError
@@ -34,7 +34,7 @@ from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN, read_sight
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.runs.replies import read_reply
-from code_commit.settings import SETTINGS, add_settings, load_settings, validate_settings
+from code_commit.settings import SETTINGS, Facet, Options, add_settings, load_settings, settings_for, validate_settings
 from code_commit.start import start_run
 from code_commit.terminal import shown
 from code_commit.workflow import applied_paths, attempt_loop
@@ -51,31 +51,33 @@ code-commit resume 2026-11-21-19-51 --max-cost 5"""
 _NUMBERED = re.compile(rf"(\d+)-{re.escape(CODEBASE_OF_RUN)}", re.ASCII)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """The arguments of the command; `options` are the settings among them."""
+
+    run: str = ""
+    options: Options = field(default_factory=dict)
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     add_run_argument(parser, "resume this run")
-    names = ["base_url", "max_repairs", "max_cost", "llm_timeout", "build_timeout", "sandbox"]
-    add_settings(parser, [*names, "json", "quiet", "verbose"])
+    add_settings(parser, settings_for(Facet.RESUME, Facet.OUTPUT))
 
 
-def run(options: dict[str, Any]) -> int:
-    name = options.pop("run", "")
+def run(arguments: Arguments) -> int:
+    options = {**Output()._asdict(), **arguments.options}  # this command line decides what is printed
     with recording("run", options) as (project, progress):
-        options = {
-            "json": False,
-            "quiet": False,
-            "verbose": False,
-        } | options  # this command line decides what is printed
-        return interruptible(lambda: _resume(project, name, options, progress))
+        return interruptible(lambda: _resume(project, arguments.run, options, progress))
 
 
-def _resume(project: Project, name: str, options: dict[str, Any], progress: Progress) -> int:
+def _resume(project: Project, name: str, options: Options, progress: Progress) -> int:
     if message := recover(project):
         progress.say(message)
     found = folder, record = _find_resumable(project, name)
     record.options["json"] = options["json"]
     _check_tree(folder, record, project)
     progress.say(f"resuming {record.run}")
-    settings = _options_of(record) | options
+    settings = {**_options_of(record), **options}
     if "base_url" in options:  # merged with the run's settings, it does not tell who named it
         remember_address(_llm_of(project, settings), project, named=True)
     if record.command == "rollup":
@@ -91,7 +93,7 @@ def _resume(project: Project, name: str, options: dict[str, Any], progress: Prog
         return interruptible(lambda: attempt_loop(run)).final_code
 
 
-def _continue_choice(project: Project, found: RunEntry, options: dict[str, Any], progress: Progress) -> int:
+def _continue_choice(project: Project, found: RunEntry, options: Options, progress: Progress) -> int:
     folder, record = found
     request = _request_of(record)
     query = _text_of(folder, QUERY_OF_RUN) or request.query
@@ -167,7 +169,7 @@ def _needed(folder: Path, name: str) -> Iterator[Path]:
         raise NotSetUpError(f"{shown(folder.name)} cannot be resumed, its {name} cannot be read: {why}") from error
 
 
-def _options_of(record: RunRecord) -> dict[str, Any]:
+def _options_of(record: RunRecord) -> Options:
     """Return the run's settings that still exist, and its model. Raises NotSetUpError."""
     known = {name: value for name, value in record.options.items() if name in SETTINGS}
     try:
@@ -178,7 +180,7 @@ def _options_of(record: RunRecord) -> dict[str, Any]:
 
 def _request_of(record: RunRecord) -> CodebaseRequest:
     """Return what the choice of files was asked for. Raises NotSetUpError."""
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import TypeAdapter, ValidationError  # `--help` does without
 
     kept = {name: value for name, value in record.request.items() if name in CodebaseRequest._fields}
     try:
@@ -187,13 +189,13 @@ def _request_of(record: RunRecord) -> CodebaseRequest:
         raise NotSetUpError(f"{record.run} cannot be resumed: its run.json has no codebase to make") from error
 
 
-def _llm_of(project: Project, options: Mapping[str, Any]) -> LlmConfig:
+def _llm_of(project: Project, options: Options) -> LlmConfig:
     settings, keys = load_settings(project, options), load_keys(project)
     choice = choose_model(settings.model, keys, keys.unfit)
     return LlmConfig(choice, keys.get(choice.provider), settings)
 
 
-def _tell_kept_llm(project: Project, kept: Mapping[str, Any], options: Mapping[str, Any], progress: Progress) -> None:
+def _tell_kept_llm(project: Project, kept: Options, options: Options, progress: Progress) -> None:
     """Say which model and address the run keeps, where a new run would take others."""
     with suppress(NotSetUpError):
         own, new = _llm_of(project, kept), _llm_of(project, options)

@@ -3,20 +3,25 @@
 import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from code_commit.apply.recover import recover
+from code_commit.check import RunInputs, plan_run
+from code_commit.check.codebase import codebase_for
+from code_commit.check.tree import check_ignore_line
 from code_commit.codebase.make import summary_of, tokens_of, warnings_of, write_codebase, write_parts
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
-from code_commit.commands.output import answering, print_json, redactor_of, wants
+from code_commit.commands.choosing import FileChooser
+from code_commit.commands.output import answering, output_of, print_json, redactor_of
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.llm.keys import find_secrets
 from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry
-from code_commit.settings import MOST, add_settings, load_settings
+from code_commit.settings import MOST, Facet, Options, add_settings, load_settings, settings_for
 from code_commit.terminal import shown
 from code_commit.views import Outline, Part, of_kind
 
@@ -43,6 +48,22 @@ code-commit rollup --fit 50000
 code-commit rollup --select --select-model gemini:gemini-3.8-flash"""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """The arguments of the command; `options` are the settings among them."""
+
+    pathspecs: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    fit: int | None = None
+    select: bool = False
+    options: Options = field(default_factory=dict)
+
+    @property
+    def request(self) -> CodebaseRequest:
+        return CodebaseRequest(self.pathspecs, self.exclude, self.include, self.fit, self.select)
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("pathspecs", nargs="*", metavar="PATHSPEC", help="only these, as `git ls-files` takes them")
     parser.add_argument(
@@ -65,8 +86,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="let an LLM choose which files the task needs whole, as a run would ask it",
     )
     parser.add_argument("--json", action="store_true", help="print what is in it as JSON on stdout")
-    names = ["model", "select_model", "base_url", "max_cost", "llm_timeout", "quiet", "verbose"]
-    add_settings(parser, names)
+    add_settings(parser, {*settings_for(Facet.ROLLUP, Facet.OUTPUT)} - {"json"})
 
 
 def _tokens_given(text: str) -> int:
@@ -75,20 +95,19 @@ def _tokens_given(text: str) -> int:
     return int(text)
 
 
-def run(options: dict[str, Any]) -> int:
-    named = {name: options.pop(name) for name in CodebaseRequest._fields if name in options}
-    as_json = wants("json", options)
-    with answering(as_json=as_json) as project:
-        progress = Progress(redactor_of(project))
-        codebase = make_rollup(project, options, CodebaseRequest(**named), progress)
-        if as_json:
+def run(arguments: Arguments) -> int:
+    output = output_of(arguments.options)
+    with answering(as_json=output.json) as project:
+        progress = Progress(redactor_of(project), quiet=output.quiet, verbose=output.verbose)
+        codebase = make_rollup(project, arguments.options, arguments.request, progress)
+        if output.json:
             print_json(progress.redactor.redact_json(_as_json(codebase)))
     return EXIT_SUCCESS
 
 
 def make_rollup(
     project: Project,
-    options: Mapping[str, Any],
+    options: Options,
     request: CodebaseRequest,
     progress: Progress,
     resumed: RunEntry | None = None,
@@ -100,17 +119,13 @@ def make_rollup(
     _look_at_project(project, progress)
     if request.fit is None and not request.select:
         settings = load_settings(project, options)
-        redactor = Redactor(find_secrets(project, os.environ, settings.base_url, settings.fallback_base_url))
-        progress.configure(redactor, quiet=settings.quiet, verbose=settings.verbose)
-        codebase = write_codebase(project, settings.rollup_exclude, request, redactor)
+        secrets = find_secrets(project, os.environ, settings.base_url, settings.fallback_base_url)
+        progress.redactor = Redactor(secrets)
+        codebase = write_codebase(project, settings.rollup_exclude, request, progress.redactor)
     else:
-        from code_commit.check import RunInputs, plan_run
-        from code_commit.check.codebase import codebase_for
-        from code_commit.commands.choosing import FileChooser
-
         inputs = RunInputs(command="rollup", query=request.query or None, request=request, resumed=resumed)
         plan = plan_run(project, options, inputs)
-        progress.configure(plan.redactor, quiet=plan.settings.quiet, verbose=plan.settings.verbose)
+        progress.redactor = plan.redactor
         with FileChooser(plan, progress) as chooser:
             codebase = codebase_for(plan, chooser.choose if request.select else None)
             write_parts(project, codebase.parts)
@@ -121,14 +136,9 @@ def make_rollup(
 
 def _look_at_project(project: Project, progress: Progress) -> None:
     """Repair a tree that is half changed, and warn of a missing ignore line or repository."""
-    if os.path.lexists(project.agent_config / TRANSACTION_FOLDER):
-        from code_commit.apply.recover import recover  # a tree is seldom half changed
-
-        if message := recover(project):
-            progress.say(message)
+    if os.path.lexists(project.agent_config / TRANSACTION_FOLDER) and (message := recover(project)):
+        progress.say(message)
     if not project.agent_config.exists():
-        from code_commit.check.tree import check_ignore_line  # it is made but once
-
         try:
             check_ignore_line(project)
         except NotSetUpError as error:

@@ -1,20 +1,21 @@
 """`code-commit run`: the main job, from the plan to the end of the attempts."""
 
 from argparse import ArgumentParser
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field
 
 from code_commit.apply.recover import recover
-from code_commit.check import RunInputs, plan_run, take_task
+from code_commit.check import RunInputs, inputs_of, plan_run
 from code_commit.check.codebase import codebase_for, require_sendable
 from code_commit.commands import add_main_job
 from code_commit.commands.approve import approval_of
+from code_commit.commands.choosing import FileChooser
 from code_commit.commands.output import recording, show_end
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.interrupts import interruptible
 from code_commit.project import AGENT_CONFIG, ROLLUP_SCRIPT, Project
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
+from code_commit.settings import Options
 from code_commit.start import start_run
 from code_commit.workflow import attempt_loop
 
@@ -35,30 +36,37 @@ code-commit run --allow 'src/' --allow 'tests/' --rollback
 code-commit run --dry-run >proposed.diff"""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """A task as text or as a file of that name, and settings."""
+
+    task: str | None = None
+    query: str | None = None
+    options: Options = field(default_factory=dict)
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     add_main_job(parser)
 
 
-def run(options: dict[str, Any]) -> int:
-    task: dict[str, Any] = {name: options.pop(name) for name in ("task", "query") if name in options}
+def run(arguments: Arguments) -> int:
+    options = arguments.options
     with recording("run", options) as (project, progress):
-        inputs = take_task(dict(task), project)
-        if "task" in task and not inputs.fresh:
+        inputs = inputs_of(project, arguments.task, arguments.query)
+        if arguments.task is not None and not inputs.fresh:
             progress.say(f"codeRollup.txt stays as {ROLLUP_SCRIPT} wrote it: -m does not write it anew")
         return show_end(project, interruptible(lambda: run_main_job(project, options, progress, inputs)))
 
 
-def run_main_job(project: Project, options: Mapping[str, Any], progress: Progress, inputs: RunInputs) -> RunRecord:
+def run_main_job(project: Project, options: Options, progress: Progress, inputs: RunInputs) -> RunRecord:
     """Return the record of the whole job. Raises NotSetUpError before it starts, and the errors of the steps."""
     if message := recover(project):
         progress.say(message)
     plan, choice = plan_run(project, options, inputs), None
-    progress.configure(plan.redactor, quiet=plan.settings.quiet, verbose=plan.settings.verbose)
+    progress.redactor = plan.redactor
     if not project.agent_config.exists():
         progress.say(f"making {AGENT_CONFIG}/, which is missing")
     if plan.request and plan.request.select:
-        from code_commit.commands.choosing import FileChooser  # few runs choose
-
         with FileChooser(plan, progress) as chooser:
             codebase = codebase_for(plan, chooser.choose)
         choice = chooser.record

@@ -13,12 +13,14 @@ from code_commit.errors import NotSetUpError
 from code_commit.exchange import Usage
 from code_commit.files import is_folder, load_json, read_regular_file
 from code_commit.runs.record import RunRecord, require_finite
-from code_commit.runs.words import dollars, duration, status_in_words
+from code_commit.runs.words import dollars, duration
+from code_commit.status import Status, status_in_words
 from code_commit.terminal import aligned, shown
 
 T = TypeVar("T")
-_USUAL_ATTEMPTS, _USUAL_ENDS = 4, ("build_failed", "rejected", "declined")
-_NOT_JUDGED = ("not_set_up", "machine_failed", "interrupted")
+_USUAL_ATTEMPTS = 4
+_USUAL_ENDS = [each for each in Status if each.is_recorded and each.is_final and each is not Status.SUCCESS]
+_NOT_JUDGED = [each for each in Status if not each.is_judged]
 _NORMAL_QUANTILE = 1.959964  # of 97.5 %
 
 
@@ -63,19 +65,19 @@ def runs_of_fleet(out: Path) -> list[Path]:
     return folders
 
 
-def collect(runs: Iterable[tuple[RunRecord, str]]) -> list[ModelStats]:
+def collect(runs: Iterable[tuple[RunRecord, Status]]) -> list[ModelStats]:
     """Return the results of runs, each with its status, by the model asked last."""
     asking = [(record, status) for record, status in runs if record.asks]
     followed = {record.choice.run for record, _ in asking if record.choice}
-    models: dict[str, list[tuple[RunRecord, str]]] = {}
+    models: dict[str, list[tuple[RunRecord, Status]]] = {}
     for record, status in asking:
         if record.command == "run" or record.run not in followed:
             models.setdefault(record.asked_model, []).append((record, status))
     return [_add_up(model, models[model]) for model in sorted(models)]
 
 
-def _add_up(model: str, records: Sequence[tuple[RunRecord, str]]) -> ModelStats:
-    ends = [(record, "dry_run" if record.options.get("dry_run") else status) for record, status in records]
+def _add_up(model: str, records: Sequence[tuple[RunRecord, Status]]) -> ModelStats:
+    ends = [(record, Status.DRY_RUN if record.options.get("dry_run") else status) for record, status in records]
     ends = [(record, end) for record, end in ends if record.command == "run"]
     runs, alone = [run for run, _ in ends], [record for record, _ in records if record.command != "run"]
     choices = [run.choice for run in runs if run.choice] + [record.as_choice for record in alone]
@@ -88,8 +90,8 @@ def _add_up(model: str, records: Sequence[tuple[RunRecord, str]]) -> ModelStats:
     return ModelStats(
         model=model,
         runs=len(runs),
-        passed=dict(sorted(Counter(len(run.attempts) for run, end in ends if end == "success").items())),
-        ended=dict(sorted(Counter(end for _, end in ends if end != "success").items())),
+        passed=dict(sorted(Counter(len(run.attempts) for run, end in ends if end == Status.SUCCESS).items())),
+        ended=dict(sorted(Counter(end for _, end in ends if end != Status.SUCCESS).items())),
         rejected_answers=len(rejected),
         rejected=dict(Counter(rule for answer in rejected for rule in sorted({why.rule for why in answer.rejections}))),
         edits=sum(answer.edits for answer in answers),
@@ -287,7 +289,7 @@ def _label(label: str, trials: Sequence[Mapping[str, Any]]) -> LabelStats:
         tasks=tasks,
         trials=len(judged),
         solved=solved,
-        not_verified=sum(trial["status"] == "not_verified" for trial in judged),
+        not_verified=sum(trial["status"] == Status.NOT_VERIFIED for trial in judged),
         not_set_up=len(trials) - len(judged),
         pass_at_1=share,
         interval=None if share is None else _wilson(share, len(ends)),
@@ -332,7 +334,7 @@ def _label_rows(labels: Sequence[LabelStats]) -> Iterator[list[str]]:
 
 def _ends(ends: Sequence[str]) -> str:
     """Return the end of one trial, or how many of those that were set up solved the task."""
-    judged = [end for end in ends if end not in map(status_in_words, _NOT_JUDGED)]
+    judged = [end for end in ends if end not in [status.words for status in _NOT_JUDGED]]
     if len(ends) > 1 and judged:
         return f"{sum(end in ('solved', 'green') for end in judged)} of {len(judged)}"
     return ends[0] if ends else "-"

@@ -2,9 +2,9 @@
 
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from code_commit.apply.failures import ChangedSinceError
 from code_commit.apply.lock import is_locked, lock_tree
@@ -20,7 +20,8 @@ from code_commit.runs.list import add_run_argument, changed_files, find_run_fold
 from code_commit.runs.log import RunLog, open_run_log
 from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.runs.words import done_by_build, listed
-from code_commit.settings import OPTIONS, add_settings, load_settings
+from code_commit.settings import OPTIONS, Facet, Options, add_settings, load_settings, settings_for
+from code_commit.status import Status
 from code_commit.terminal import shown
 
 DESCRIPTION = """\
@@ -37,6 +38,17 @@ code-commit undo --attempt 2
 code-commit undo --force"""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """The arguments of the command; `options` are the settings among them."""
+
+    run: str = ""
+    path: tuple[str, ...] = ()
+    attempt: int = 1
+    force: bool = False
+    options: Options = field(default_factory=dict)
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     add_run_argument(parser, "undo this run")
     parser.add_argument(
@@ -49,18 +61,16 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="put back only what attempt N and later ones changed",
     )
     parser.add_argument("--force", action="store_true", help="also restore files that changed since the run")
-    add_settings(parser, ["json", "quiet", "verbose"])
+    add_settings(parser, settings_for(Facet.OUTPUT))
 
 
-def run(options: dict[str, Any]) -> int:
-    name, force, patterns = options.pop("run", ""), options.pop("force", False), options.pop("path", [])
-    attempt = options.pop("attempt", 1)
-    with recording("undo", options) as (project, progress):
+def run(arguments: Arguments) -> int:
+    force, attempt = arguments.force, arguments.attempt
+    with recording("undo", arguments.options) as (project, progress):
         if message := recover(project):
             progress.say(message)
-        settings = load_settings(project, options)
-        progress.configure(progress.redactor, quiet=settings.quiet, verbose=settings.verbose)
-        prepare = partial(_prepare, project, name, patterns, attempt, force=force)
+        settings = load_settings(project, arguments.options)
+        prepare = partial(_prepare, project, arguments)
         if is_locked(project) is None:
             prepare()  # an undo that is refused is no run, and writes nothing, no lock either
         with lock_tree(project):
@@ -79,23 +89,21 @@ def run(options: dict[str, Any]) -> int:
     return EXIT_SUCCESS
 
 
-def _prepare(
-    project: Project, name: str, patterns: Sequence[str], attempt: int, *, force: bool
-) -> tuple[Path, UndoScope]:
+def _prepare(project: Project, arguments: Arguments) -> tuple[Path, UndoScope]:
     """Return the run to undo and the part of it. Raises as `restore`, and NotSetUpError where nothing is to undo."""
-    target = find_run_folders(project, name)[-1] if name else _find_latest(project)
+    target = find_run_folders(project, arguments.run)[-1] if arguments.run else _find_latest(project)
     if not changed_files(target):
         raise NotSetUpError(f"{shown(target.name)} changed no file: there is nothing to undo")
-    since = _transactions_before(attempt, target)
-    scope = UndoScope(_matching(patterns, target, since) if patterns else None, since)
-    check_restorable(target / "snapshot", project, scope, force=force)
+    since = _transactions_before(arguments.attempt, target)
+    scope = UndoScope(_matching(arguments.path, target, since) if arguments.path else None, since)
+    check_restorable(target / "snapshot", project, scope, force=arguments.force)
     return target, scope
 
 
 def _note(log: RunLog, restored: Sequence[FileEdit], done: str, chain: Sequence[tuple[Path, RunRecord]]) -> str:
     """Record the restored files. Return why that failed, or ""; the files are put back anyway."""
     failures = []
-    steps: list[Callable[[], object]] = [lambda: log.finish("success", EXIT_SUCCESS, done), lambda: _mark(chain, log)]
+    steps: list[Callable[[], object]] = [lambda: log.finish(Status.SUCCESS, done), lambda: _mark(chain, log)]
     if restored:
         steps.insert(0, lambda: log.add_warnings(ownership_warnings(log.snapshot)))
         steps.insert(0, lambda: log.attempt(1).restored(restored))

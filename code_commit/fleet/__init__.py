@@ -45,7 +45,7 @@ class FleetOptions(NamedTuple):
     """The options by their names, each with its metavar and its help."""
 
     tasks: Annotated[str, "TASKS", "the list of tasks, JSON Lines"] = ""
-    task: Annotated[str, "TEXT", "this task for each of --repositories, in place of TASKS"] = ""
+    task: Annotated[Sequence[str], "TEXT", "this task for each of --repositories, in place of TASKS"] = ()
     repositories: Annotated[str, "FILE", "one path or URL per line; - reads standard input"] = ""
     build: Annotated[str, "FILE", "with -m or --from-history: build.sh where there is none"] = ""
     build_instead: Annotated[str, "FILE", "the same, but in place of every build.sh"] = ""
@@ -85,6 +85,9 @@ class FleetOptions(NamedTuple):
     quiet: Annotated[bool, "", "print only errors"] = False
 
 
+Arguments = FleetOptions  # the name that every command has for them
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     numbers = {int: _number(int, "a whole number"), float: _number(float, "a number")}
     parser.add_argument("tasks", nargs="?", metavar="TASKS", help=FleetOptions.__annotations__["tasks"].__metadata__[1])
@@ -95,13 +98,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         form: dict[str, Any] = {"metavar": metavar, "type": numbers.get(single, single)}
         if kind is bool:
             form = {"action": "store_true"}
-        elif kind == Sequence[str] or name == "task":
+        elif kind == Sequence[str]:
             form |= {"nargs": "+"} if name == "tests" else {"action": "append"}
         parser.add_argument(flag, dest=name, help=help_text, **form)
 
 
-def run(arguments: dict[str, Any]) -> int:
+def run(arguments: FleetOptions) -> int:
     from code_commit.fleet import command  # nothing of it is needed for `--help`, or by the process of a task
 
-    task = "\n\n".join(arguments.pop("task", ()))  # paragraphs, as of a run
-    return command.run(FleetOptions(**arguments, task=task))
+    return command.run(arguments)

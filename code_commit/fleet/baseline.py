@@ -14,11 +14,13 @@ from pathlib import Path
 from code_commit.fleet.repositories import find_bases
 from code_commit.fleet.results import BASELINES, Result, TaskOutcome, append_line, read_lines
 from code_commit.fleet.tasks import BUILD_ALONE, FleetTask
+from code_commit.settings import Facet, settings_for
+from code_commit.status import Status
 
 GREEN, RED, CANNOT_RUN = "green", "red", "cannot run"
-BUILD_SETTINGS = ("sandbox", "sandbox_network", "sandbox_caches", "infrastructure_exit_codes", "build_timeout")
+BUILD_SETTINGS = settings_for(Facet.BUILD)
 _WORDS = {GREEN: "passes", RED: "fails", CANNOT_RUN: CANNOT_RUN, "": "did not end"}
-_STATES = {"success": GREEN, "build_failed": RED, "not_set_up": CANNOT_RUN}
+_STATES: dict[str, str] = {Status.SUCCESS: GREEN, Status.BUILD_FAILED: RED, Status.NOT_SET_UP: CANNOT_RUN}
 
 
 @dataclass(frozen=True, slots=True)

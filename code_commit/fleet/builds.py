@@ -28,6 +28,7 @@ from code_commit.git import Repository
 from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, find_project
 from code_commit.settings import ENVIRONMENT_PREFIX, KEYS_VARIABLE, Settings
+from code_commit.status import Status
 from code_commit.terminal import shown
 from code_commit.trust import own_command
 
@@ -242,8 +243,8 @@ class Workshop:
             why = "the build cannot run here (use --no-baseline to ask the LLM anyway):"
             raise NotSetUpError("\n".join([why, *built.last_lines]))
         if built.why:
-            return self.task.ended("build_failed", EXIT_BUILD_FAILED, built.why)
-        return self.task.ended("success", 0, "")
+            return self.task.ended(Status.BUILD_FAILED, built.why)
+        return self.task.ended(Status.SUCCESS)
 
     def validate(self, source: Path, commit: str, solution: Solution) -> Result:
         """Return whether the tests fail before the solution and pass after it, by builds."""
@@ -257,8 +258,8 @@ class Workshop:
             built = self.build(source, tree, files)
             if (not built.why) != should_pass:
                 told = "\n".join([": ".join([why, *built.last_lines[-1:]]), *built.last_lines])
-                return self.task.ended("unfit", EXIT_BUILD_FAILED, told, error=why)
-        return self.task.ended("success", 0, "")
+                return self.task.ended(Status.UNFIT, told, error=why)
+        return self.task.ended(Status.SUCCESS)
 
 
 def link_keys(config: Path) -> None:

@@ -152,7 +152,7 @@ def _local_cluster(at_once: int) -> LocalCluster:
 def own_folder() -> Path:
     """Return the folder below which Dask makes those of workers, and removes those of dead ones. Raises NotSetUpError.
 
-    Had somebody else made it, he could put his files in the place of a clone.
+    If another user had made it, they could replace a clone with their own files.
     """
     folder = Path(gettempdir(), f"code-commit-fleet-{os.geteuid()}")
     with suppress(FileExistsError):

@@ -261,8 +261,9 @@ def _validate(options: FleetOptions, tasks: Sequence[FleetTask], lines: Sequence
         with suppress(EnoughError), dask.Dispatcher(options, table, "builds") as dispatcher:
             dispatcher.run(tasks, sieve, Budget(None))
     if sieve.hopeless:
-        why = f"the first {options.max_failures or _HOPELESS} commits are left out for one reason (see --max-failures):"
-        Progress(Redactor([]), quiet=options.quiet).error(f"{why}\n{sieve.hopeless}")
+        first = f"the first {options.max_failures or _HOPELESS} commits"
+        why = f"{first} were all skipped for the same reason (see --max-failures):\n{sieve.hopeless}"
+        Progress(Redactor([]), quiet=options.quiet).error(why)
     return sieve.fit
 
 
@@ -275,15 +276,16 @@ def _builds_of(options: FleetOptions) -> dict[str, Any]:
 
 def _listed(options: FleetOptions) -> list[FleetTask]:
     """Return the tasks that the options name. Raises NotSetUpError."""
-    if options.tasks and (options.task or options.repositories):
+    task = "\n\n".join(options.task)  # paragraphs, as of a run
+    if options.tasks and (task or options.repositories):
         raise NotSetUpError("name either a list of tasks, or -m TEXT --repositories FILE")
-    if options.task and not options.repositories:
+    if task and not options.repositories:
         raise NotSetUpError("name the file of the repositories: -m TEXT --repositories FILE")
-    if options.repositories and not options.task:
+    if options.repositories and not task:
         raise NotSetUpError("describe the task: -m TEXT --repositories FILE")
-    if not options.tasks and not options.task:
+    if not options.tasks and not task:
         raise NotSetUpError("name the list of tasks: code-commit fleet TASKS --out OUT, or -m TEXT --repositories FILE")
-    if (options.build or options.build_instead) and not options.task:
+    if (options.build or options.build_instead) and not task:
         raise NotSetUpError('--build is for -m: a list has a first line {"defaults": {"build": ...}}')
     look = find_unfit if options.check else None
     if options.tasks:
@@ -292,7 +294,7 @@ def _listed(options: FleetOptions) -> list[FleetTask]:
     is_stdin = file == "-"
     text = require_text(sys.stdin.buffer.read(), "-", purpose) if is_stdin else read_text(Path(file), purpose, file)
     folder = Path() if is_stdin else Path(file).parent
-    values = {"query": options.task, "setup": True, **_builds_of(options)}
+    values = {"query": task, "setup": True, **_builds_of(options)}
     return parse_tasks(list_repositories(text.split("\n"), folder, values), file, look)
 
 

@@ -5,13 +5,12 @@ it costs again: a task that Dask itself starts a second time returns at once.
 """
 
 import os
-import signal
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future as Answer
 from concurrent.futures import wait
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any, Self
@@ -19,7 +18,6 @@ from typing import Any, Self
 from distributed import CancelledError, Future, KilledWorker
 
 from code_commit.errors import ClusterError, CodeCommitError
-from code_commit.files import ENDING_SIGNALS
 from code_commit.fleet import FleetOptions
 from code_commit.fleet.builds import Source
 from code_commit.fleet.cluster import SCHEDULER_LOST, SchedulerLostError, ask_worker, connect, own_folder
@@ -41,8 +39,10 @@ from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.unfinished import ResultStore
 from code_commit.fleet.worker import machine_failed
 from code_commit.git import ask_git
+from code_commit.interrupts import DeferredSignals, exit_at_next_signal
 from code_commit.llm.ledger import ROUNDING
 from code_commit.runs.words import count, duration
+from code_commit.status import Status
 from code_commit.terminal import shown
 from code_commit.version import __version__
 
@@ -86,9 +86,9 @@ def blamed_workers(result: Result, unfit: Collection[str]) -> dict[str, str]:
 
     If the machine failed, that is its own worker; if it could clone its repository, those that could not (`unfit`).
     """
-    if result.status == "machine_failed" and result.error != "patch":
+    if result.status == Status.MACHINE_FAILED and result.error != "patch":
         return {result.worker: result.message}
-    if result.error == "clone" or result.status == "not_set_up":
+    if result.error == "clone" or result.status == Status.NOT_SET_UP:
         return {}
     return dict.fromkeys({*unfit} - {result.worker}, f"{result.repository} could not be cloned")
 
@@ -109,7 +109,7 @@ class Dispatcher:
         self._sent: dict[int, _QueuedTask] = {}
         self._has_logs = False
         """Whether all logs that workers kept of earlier starts were fetched."""
-        self._untold: set[str] = set()
+        self._unconfirmed: set[str] = set()
         """The ids of tasks that were sent and whose logs may exist only on the workers."""
         self._last = 0
         self._inbox: SimpleQueue[tuple[str, int, str]] = SimpleQueue()
@@ -130,7 +130,7 @@ class Dispatcher:
         with self._connection:
             if self._client.status == "running":
                 self._ask_workers(drop_copies)
-                if self._has_logs and not self._untold:
+                if self._has_logs and not self._unconfirmed:
                     self._ask_workers(drop_logs)
 
     def _connect(self, *, again: bool = False) -> None:
@@ -234,7 +234,7 @@ class Dispatcher:
         sent.is_running = False
         sent.future = self._client.submit(on_worker, *arguments, key=(self._fleet, number), pure=False, workers=workers)
         self._sent[number] = sent
-        self._untold.add(sent.task.id)
+        self._unconfirmed.add(sent.task.id)
         sent.future.add_done_callback(lambda _: self._inbox.put(("done", number, "")))
 
     def _fit_workers(self, unfit: Collection[str]) -> list[str] | None:
@@ -278,7 +278,7 @@ class Dispatcher:
         elif sent and what == "limited":
             self._limiters[sent.task.host].slow_down()
         elif sent and what == "done":
-            self._take(number, sent)
+            self._accept_result(number, sent)
         self._table.running = len(self._running)
 
     def _collect(self) -> None:
@@ -298,8 +298,8 @@ class Dispatcher:
                 self._log_requests[worker] = _LogRequest(
                     ask_worker(self._client, worker, collect_logs, self._fleet), now
                 )
-            elif not last.answer.done() and not last.is_told and now > last.when + _SECONDS_FROZEN:
-                last.is_told = True
+            elif not last.answer.done() and not last.is_reported and now > last.when + _SECONDS_FROZEN:
+                last.is_reported = True
                 self._table.say(f"the worker {worker} has not answered for a minute: it is frozen, or its machine is")
 
     def _ask_workers(self, question: Callable[..., Any], seconds: float = _SECONDS_TO_ANSWER) -> Any:
@@ -309,13 +309,13 @@ class Dispatcher:
             workers = self._client.nthreads()
         return wait([ask_worker(self._client, worker, question, self._fleet) for worker in workers], seconds)
 
-    def _take(self, number: int, sent: _QueuedTask) -> None:
+    def _accept_result(self, number: int, sent: _QueuedTask) -> None:
         """Hand over the outcome of a task, or queue the task again: first if it lost its worker, else last."""
         outcome = self._outcome_of(sent)
         self._client.sync(self._client.scheduler.event_clear, name=f"{self._fleet}-{number}")
         result = outcome.result if outcome else None
         is_tried_again, is_worker_lost = self._is_tried_again(sent, result), self._is_worker_lost(sent, result)
-        with _signals_held():  # until here it can be taken again
+        with DeferredSignals():  # until here it can be taken again
             del self._sent[number]
             is_too_dear = self._settle(number, sent, result)
             sent.lost += is_worker_lost
@@ -330,14 +330,14 @@ class Dispatcher:
                 return
             if outcome:
                 self._store.note(sent.task, outcome)
-                self._untold.discard(sent.task.id)
+                self._unconfirmed.discard(sent.task.id)
 
     def _hand_over(self, task: FleetTask, outcome: TaskOutcome | None) -> None:
         self._left[task.place] -= 1
         self._forget(task.place)
         lost = f"{_MOST_LOST} workers were lost while they worked at it"
         self._goes_on = self._store.take(task, outcome or TaskOutcome(machine_failed(task, lost)))
-        self._untold.discard(task.id)
+        self._unconfirmed.discard(task.id)
 
     def _settle(self, number: int, sent: _QueuedTask, result: Result | None) -> bool:
         """Record the cost of a task; return whether it could continue with more money."""
@@ -365,9 +365,8 @@ class Dispatcher:
         limiter.ended(failure, has_answered=bool(result and result.attempts))
         if not failure or limiter.is_given_up:
             if failure and self._waiting[host]:
-                self._table.say(
-                    f"{host or 'the LLM'} is given up ({failure}): rerun the command to continue with the others"
-                )
+                again = "rerun the command to continue with the others"
+                self._table.say(f"stopped using {host or 'the LLM'} ({failure}): {again}")
             return False
         if limiter.pause != before:
             self._table.say(f"{host or 'the LLM'} fails ({failure}): one task tries again in {duration(limiter.pause)}")
@@ -410,8 +409,7 @@ class Dispatcher:
         self._table.__exit__()
         if self._client.status != "running":
             return
-        for ending in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(ending, lambda ending, _: os._exit(128 + ending))
+        exit_at_next_signal()
         workers = self._client.nthreads()
         running = self._running if workers else []
         if running:
@@ -432,22 +430,6 @@ class Dispatcher:
         self._client.cancel([sent.future for sent in self._sent.values()])
 
 
-@contextmanager
-def _signals_held() -> Iterator[None]:
-    """Delay signals until the block ends, whichever thread receives them."""
-    waiting: list[int] = []
-    handlers = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
-    for number in ENDING_SIGNALS:
-        signal.signal(number, lambda number, _: waiting.append(number))
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        if waiting:
-            signal.raise_signal(waiting[0])
-
-
 @dataclass(slots=True)
 class _LogRequest:
     """A request for the logs of a worker's tasks: its time, and the answer, which may never come."""
@@ -455,4 +437,4 @@ class _LogRequest:
     answer: "Answer[dict[int, bytes]]"
     when: float
     is_taken: bool = False
-    is_told: bool = False
+    is_reported: bool = False

@@ -15,6 +15,7 @@ from code_commit.fleet.results import TaskOutcome
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask, Solution
 from code_commit.git import ask_git, match_patterns
+from code_commit.status import Status
 
 _REMOVED, _PLAIN_MODES = "000000", {"100644", "100755"}
 
@@ -98,7 +99,7 @@ class Sieve(UnpaidStore):
 
     def take(self, _: FleetTask, outcome: TaskOutcome) -> bool:
         result = outcome.result
-        if result.status == "interrupted" or self.fit == self._most:
+        if result.status == Status.INTERRUPTED or self.fit == self._most:
             return False
         self._table.report(result)
         if result.is_green:

@@ -20,7 +20,7 @@ from code_commit.fleet.tasks import FleetTask
 from code_commit.git import git_environment, require_git
 from code_commit.settings import ENVIRONMENT_PREFIX, KEYS_VARIABLE
 from code_commit.terminal import shown
-from code_commit.trust import ended_with_us
+from code_commit.trust import with_parent_death_signal
 
 TICK = 0.2  # seconds between two looks at what no process tells
 GRACE = 15.0  # seconds between SIGTERM and SIGKILL: a run takes five to end its build
@@ -98,7 +98,7 @@ class TaskProcesses:
         self, words: list[str], folder: Path, environment: Mapping[str, str]
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a program to its end. Raises EndedError after ending the program and its session."""
-        words = ended_with_us(words, folder)
+        words = with_parent_death_signal(words, folder)
         null, pipe = subprocess.DEVNULL, subprocess.PIPE
         with subprocess.Popen(
             words, cwd=folder, env=environment, stdin=null, stdout=pipe, stderr=pipe, start_new_session=True

@@ -31,7 +31,8 @@ from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Cost
 from code_commit.files import identity_of, load_json, open_regular, replacing, sync_names, write_all
 from code_commit.runs.record import RunRecord, require_finite
-from code_commit.runs.words import cost_in_words, count, status_in_words
+from code_commit.runs.words import cost_in_words, count
+from code_commit.status import Status, status_in_words
 
 T = TypeVar("T")
 
@@ -106,7 +107,7 @@ class Result:
     @property
     def is_open(self) -> bool:
         """Whether the same command continues it: it was interrupted, or lacks a key or money."""
-        return self.status == "interrupted" or self.error in ("key", "quota") or self.needed_usd > 0
+        return self.status == Status.INTERRUPTED or self.error in ("key", "quota") or self.needed_usd > 0
 
     @property
     def is_green(self) -> bool:
@@ -176,9 +177,8 @@ class FleetTotals:
     @property
     def in_words(self) -> str:
         """Return `7 of 10 tasks green, 2 build failed, 1 not done`."""
-        others = [
-            (status_in_words(status), number) for status, number in self.statuses.most_common() if status != "success"
-        ]
+        statuses = self.statuses.most_common()
+        others = [(status_in_words(status), number) for status, number in statuses if status != Status.SUCCESS]
         parts = [f"{number} {status}" for status, number in [*others, ("not done", self.tasks - self.done)] if number]
         return ", ".join([f"{self.green} of {count(self.tasks, 'task')} green", *parts])
 

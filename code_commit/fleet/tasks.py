@@ -22,7 +22,8 @@ from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import NAME, RESERVED, Result
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text
 from code_commit.runs.words import count
-from code_commit.settings import SETTINGS, did_you_mean
+from code_commit.settings import SETTINGS, Facet, did_you_mean, settings_for
+from code_commit.status import Status
 from code_commit.terminal import shown
 
 _NOT_AN_OPTION = r"^[^-\x00-\x1f][^\x00-\x1f]*$"
@@ -32,20 +33,9 @@ SUBMODULES = ".gitmodules"
 NO_SUBMODULES = (
     f'the commit has submodules, which a fleet does not fetch; run without: "overlay": {{"{SUBMODULES}": null}}'
 )
-LIMITS = (
-    *("max_cost", "prices", "requests_per_minute", "tokens_per_minute"),
-    *("llm_timeout", "build_timeout", "keep_runs", "keep_days"),
-)
+LIMITS = settings_for(Facet.LIMIT)
 """Settings that may change without making it another task: it continues."""
-_NOT_IN_PROMPT = (
-    *LIMITS,
-    "sandbox",
-    "sandbox_network",
-    "sandbox_caches",
-    "infrastructure_exit_codes",
-    "quiet",
-    "verbose",
-)
+_NOT_IN_PROMPT = settings_for(Facet.LIMIT, Facet.BUILD, Facet.OUTPUT)
 """Settings that affect neither the prompt nor the answer."""
 
 NO_BUILD = (
@@ -166,7 +156,7 @@ class FleetTask(BaseModel):
         is_url = "://" in self.repository or ":" in self.repository.split("/")[0]
         return None if is_url else Path(os.path.realpath(self._list.parent / Path(self.repository).expanduser()))
 
-    def ended(self, status: str, exit_code: int, message: str, **facts: Any) -> Result:
+    def ended(self, status: Status, message: str = "", **facts: Any) -> Result:
         """Return a result of the task; `facts` are further members. Without a run it costs nothing."""
         line: dict[str, Any] = {
             "identity": self.identity,
@@ -176,7 +166,8 @@ class FleetTask(BaseModel):
             "task": self.task or self.id,
             "label": self.label,
         }
-        return Result(self.id, self.digest, status, exit_code, message=message, **line, **{"cost_usd": 0.0, **facts})
+        facts = {"exit_code": status.exit_code, "cost_usd": 0.0, **facts}
+        return Result(self.id, self.digest, status, message=message, **line, **facts)
 
     @property
     def place(self) -> str:

@@ -37,11 +37,12 @@ from code_commit.fleet.results import (
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
 from code_commit.runs.record import RunRecord, load_run_record
+from code_commit.status import Status
 
 _DIGITS = 16
 """The length of a task's digest in the name of its log: the log of another task is ignored."""
 _LOG_NAME = rf"\.[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}\.[0-9a-f]{{{_DIGITS}}}\.log"
-_FINAL = {"success", "not_verified", "build_failed", "rejected", "declined"}
+_FINAL = [status for status in Status if status.is_final]
 
 
 def latest_log(log: bytes, kept: Path) -> bytes:
@@ -107,7 +108,7 @@ class Unfinished:
             try:
                 self._note(task, read_own(path))
             except (OSError, ValueError) as error:
-                message = f"{path} is damaged, so it is not known what its task has cost: remove it, if that may be"
+                message = f"{path} is damaged, so the cost of its task is unknown: delete it if you accept that"
                 raise NotSetUpError(message) from error
 
     @property
@@ -162,10 +163,10 @@ class Unfinished:
             self._add(result.id, result.run, result.cost_usd)
         return replace(result, paid_usd=self._paid[result.id])
 
-    def drop(self, task: FleetTask, *, but_its_own: bool) -> None:
-        """Remove the logs of a task's former lines; unless `but_its_own`, also its present one."""
+    def drop(self, task: FleetTask, *, keep_current: bool) -> None:
+        """Remove the logs of a task's former lines; unless `keep_current`, also its present one."""
         self.sizes.pop(task.id, None)
-        own = {log_path(self._out, task)} if but_its_own else set()
+        own = {log_path(self._out, task)} if keep_current else set()
         for path in self._logs[task.id] - own:
             path.unlink(missing_ok=True)
         self._logs[task.id] &= own
@@ -216,10 +217,10 @@ class ResultStore:
 
     def take(self, task: FleetTask, outcome: TaskOutcome) -> bool:
         """Take what came of a task; return whether to go on with what has not begun."""
-        if outcome.result.status == "interrupted" and not outcome.result.run:
+        if outcome.result.status == Status.INTERRUPTED and not outcome.result.run:
             return True
-        outcome = self._write(task, outcome, is_over=outcome.result.status != "interrupted")
-        self._unfinished.drop(task, but_its_own=outcome.result.status not in _FINAL)
+        outcome = self._write(task, outcome, is_over=outcome.result.status != Status.INTERRUPTED)
+        self._unfinished.drop(task, keep_current=outcome.result.status not in _FINAL)
         self.table.report(outcome.result)
         self.table.totals.cost_usd = self._unfinished.spent
         self._pages.write()
@@ -230,7 +231,7 @@ class ResultStore:
         for task in tasks:
             baseline = self._baselines.of(task)
             if baseline.state == CANNOT_RUN:
-                result = task.ended("not_set_up", NotSetUpError.exit_code, baseline.message, error="baseline")
+                result = task.ended(Status.NOT_SET_UP, baseline.message, error="baseline")
                 self.table.report(self._write(task, TaskOutcome(result), is_over=True).result)
 
     def note(self, task: FleetTask, outcome: TaskOutcome) -> None:

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from code_commit.api import list_runs, make_redactor, read_changes
-from code_commit.errors import EXIT_BUILD_FAILED, CodeCommitError, MachineError, NoKeyError, NotSetUpError
+from code_commit.errors import CodeCommitError, MachineError, NoKeyError, NotSetUpError
 from code_commit.files import load_json, read_ends
 from code_commit.fleet.builds import PLAIN_GIT, Source, Workshop, copy_path, find_commit, used_copy
 from code_commit.fleet.patches import Patches, digest_of, make_patches
@@ -38,6 +38,7 @@ from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT
 from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.runs.words import duration, ending_of
 from code_commit.settings import KEYS_VARIABLE
+from code_commit.status import Status
 from code_commit.terminal import TAIL_BYTES, last_lines, shown
 from code_commit.trust import isolated
 
@@ -47,9 +48,9 @@ _LONGEST_REASON = 200
 _BASE = "base-commit.txt"
 _TASK = "task.json"
 """Beside the clone: the name of the task's log in OUT, and the base commit."""
-_INTERRUPTED: Any = {"status": "interrupted", "exit_code": 128 + signal.SIGTERM, "message": "the fleet was ended"}
+_INTERRUPTED: Any = {"status": Status.INTERRUPTED, "exit_code": 128 + signal.SIGTERM, "message": "the fleet was ended"}
 _UNVERIFIED = "green, but not verified: "
-_MACHINE_FAILED: Any = {"status": "machine_failed", "exit_code": MachineError.exit_code}
+_MACHINE_FAILED: Any = {"status": Status.MACHINE_FAILED, "exit_code": Status.MACHINE_FAILED.exit_code}
 
 
 def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
@@ -70,7 +71,7 @@ def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
                 outcome = run.do(source, bare, max_cost, log)
         except NotSetUpError as error:
             kind = "clone" if isinstance(error, GitError) else ""
-            outcome = TaskOutcome(task.ended("not_set_up", error.exit_code, str(error), error=kind))
+            outcome = TaskOutcome(task.ended(Status.NOT_SET_UP, str(error), error=kind))
         except EndedError:
             outcome = run.outcome()
     return outcome._replace(result=replace(outcome.result, seconds=time.monotonic() - begun))
@@ -130,8 +131,8 @@ class _Run:
             self._is_moved = (folder / _BASE).exists() and (folder / _BASE).read_text() != self._commit
             if self._is_moved:
                 record.options |= {"max_repairs": len(record.attempts) - 1}
-            is_useless = self._is_moved and record.status != "success"
-            record.status = "interrupted" if record.status == "success" else record.status
+            is_useless = self._is_moved and record.status != Status.SUCCESS
+            record.status = Status.INTERRUPTED if record.status == Status.SUCCESS else record.status
             (folder / "run.json").write_text(json.dumps(asdict(record)), encoding="utf-8")
             names = {folder / "choice": record.choice.run if record.choice else "", folder: record.run}
             for place, name in names.items():
@@ -200,8 +201,9 @@ class _Run:
                 facts |= self._verify(patches.tree, folder)
             except (WorkerError, OSError) as error:
                 facts |= {**_MACHINE_FAILED, "message": f"{_UNVERIFIED}{error}"}
-            if facts["status"] == "not_verified":  # the record beside the log tells what the table tells
-                judged = replace(record, status="build_failed", exit_code=EXIT_BUILD_FAILED, message=facts["message"])
+            if facts["status"] == Status.NOT_VERIFIED:  # the record beside the log tells what the table tells
+                end = Status.BUILD_FAILED
+                judged = replace(record, status=end, exit_code=end.exit_code, message=facts["message"])
                 told = json.dumps(asdict(judged)).encode()
         result = self._task.ended(
             **facts,
@@ -228,7 +230,8 @@ class _Run:
                 return dict(_INTERRUPTED)
             why = str(error) or "timed out"
         (log / "verify.txt").write_text(f"{why or 'passed'}\n", encoding="utf-8")
-        failed = {"status": "not_verified", "exit_code": EXIT_BUILD_FAILED, "message": f"{_UNVERIFIED}{why}"}
+        end = Status.NOT_VERIFIED
+        failed = {"status": end, "exit_code": end.exit_code, "message": f"{_UNVERIFIED}{why}"}
         return {"verified": not why, **(failed if why else {})}
 
     def _facts_of(self, record: RunRecord | None) -> dict[str, Any]:
@@ -254,16 +257,16 @@ class _Run:
 
     def _end_of(self, record: RunRecord | None) -> dict[str, Any]:
         """Return status, exit code and message: by timeout, by the fleet, by the machine, or of the run."""
-        if self._processes.is_late and not (record and record.status == "success"):
+        if self._processes.is_late and not (record and record.status == Status.SUCCESS):
             message = f"timed out after {duration(self._task.timeout or 0)}"
-            return {"status": "timed_out", "exit_code": 128 + signal.SIGTERM, "message": message}
+            return {"status": Status.TIMED_OUT, "exit_code": Status.TIMED_OUT.exit_code, "message": message}
         if record is None or record.exit_code is None:
             killed = {**_MACHINE_FAILED, "message": self._said or "the run was killed", "cost_usd": None}
             return dict(_INTERRUPTED) if self._processes.is_unwanted else killed
         build = record.attempts[-1].build if record.attempts else None
         failed = f"build: {ending_of(build)}: {self._last_words(record)}" if build and not build.passed else ""
         message = record.message or failed.removesuffix(": ")
-        if record.status == "not_set_up" and record.error and record.error.kind == NoKeyError.kind:
+        if record.status == Status.NOT_SET_UP and record.error and record.error.kind == NoKeyError.kind:
             message = f"the worker has no usable key for the model: set its variable there, or {KEYS_VARIABLE}"
         return {"status": record.status, "exit_code": record.exit_code, "message": message}
 

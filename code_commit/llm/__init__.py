@@ -1,17 +1,20 @@
 """The LLM: a prompt goes out, a response comes back. Importing this package loads neither httpx nor pydantic."""
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Self
 
 from code_commit.errors import LLMError
-from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response, Settlement, Usage
-from code_commit.files import ending_signals_held
+from code_commit.exchange import ExchangeListener, FailedRequest, Prompt, RequestBody, Response, Settlement, Usage
+from code_commit.interrupts import signals_blocked
 from code_commit.llm.addresses import state_folder
-from code_commit.llm.call import Call
-from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing, count_of
+from code_commit.llm.call import DONE, Call
+from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing
 from code_commit.llm.jobs import fetch_job, run_job
 from code_commit.llm.ledger import ROUNDING, Ledger
+from code_commit.llm.local import loaded_window
 from code_commit.llm.models import (
     UNLIMITED,
     VENDORS,
@@ -23,10 +26,15 @@ from code_commit.llm.models import (
     longest_answer,
 )
 from code_commit.llm.pace import Pace
+from code_commit.llm.parameters import adapted, first_dialect
+from code_commit.llm.refusals import RefusedRequestError
 from code_commit.llm.replay import ReplayLLM
-from code_commit.llm.vendor import LlmConfig, estimate_tokens
+from code_commit.llm.values import count_of, text_of
+from code_commit.llm.vendor import LlmConfig, estimate_tokens, has_open_block
 from code_commit.project import Project
 from code_commit.redaction import Redactor, whole_characters
+from code_commit.settings import SERVER
+from code_commit.terminal import shown
 from code_commit.version import __version__
 
 _COUNT_MARGIN = 1.02  # providers call their count of tokens an estimate; multiply it by this
@@ -57,6 +65,8 @@ class NetworkLLM:
         )
         headers = vendor.headers(key.value if key else "", settings)
         self._connection = Connection(self._endpoint, _HEADERS | headers, timing or Timing())
+        self._dialect = first_dialect(settings)
+        self._has_window = False
         self._pace = Pace(self._endpoint, state_folder(project), self._connection.timing)
 
     def __enter__(self) -> Self:
@@ -83,14 +93,63 @@ class NetworkLLM:
         if bid and left < math.inf:
             settings = settings._replace(max_output_tokens=bid.output)
         endpoint = self._endpoint._replace(settings=settings)
-        body = RequestBody(self._api.request_body(endpoint, prompt))
-        listener.requested(endpoint.base_url + self._api.path, self._connection.headers, body)
-        call = Call(self._connection, listener, body, endpoint)
+        call = Call(self._connection, listener, endpoint=endpoint)
+        with self._errors_of(call):
+            response = self._ask_in_its_dialect(call, prompt, bid)
+        self._doubt(call, prompt, response)
+        return response
+
+    @contextmanager
+    def _errors_of(self, call: Call) -> Iterator[None]:
+        """Log the refusal that ends a call, and note whether the call may be billed."""
         try:
-            return call.retry(lambda: self._ask(call, bid, estimate_tokens(prompt.text)))
+            yield
         except LLMError as error:
+            if isinstance(error, RefusedRequestError) and not call.has_replied:
+                call.replied(error.reply)
             error.may_be_paid = call.unsettled > 0
             raise
+
+    def _ask_in_its_dialect(self, call: Call, prompt: Prompt, bid: Bid | None) -> Response:
+        """Return the answer. A request is sent again at once without the parameter that the server refuses."""
+        tokens = estimate_tokens(prompt.text)
+        while True:
+            body = self._dialect.body(self._api.request_body(call.endpoint, self._dialect.prompt(prompt)))
+            call.body = RequestBody(body)
+            call.listener.requested(call.endpoint.base_url + self._api.path, self._connection.headers, call.body)
+            try:
+                return call.retry(lambda: self._ask(call, bid, tokens))
+            except RefusedRequestError as refusal:
+                settings = self._endpoint.settings
+                way = adapted(self._dialect, body, refusal.reply, settings, self._api.renames)
+                if way is None or call.unsettled:
+                    raise
+                self._dialect, how = way
+                reason = f"{refusal.said}; asked once more {how}"
+                call.listener.retrying(FailedRequest(reason, refusal.reply.status, 0.0, self._connection.remaining))
+
+    def _doubt(self, call: Call, prompt: Prompt, response: Response) -> None:
+        """Warn of an answer by another model, of one that may be cut off, and of a window that is too small."""
+        asked, host = self._endpoint.model, self._endpoint.host
+        if response.model and not is_same_model(asked, response.model):
+            call.listener.warned(f"{host} answered with the model {shown(response.model[:200])}, not {asked}")
+        if call.is_stream and not (call.is_done and response.finish_reason != DONE) and has_open_block(response.text):
+            call.listener.warned(
+                f"the stream of {host} lacks one of its two ends, and the answer ends in an open block"
+            )
+        if self._choice.provider != "chat" or self._has_window:
+            return
+        self._has_window, settings = True, self._endpoint.settings
+        window = loaded_window(self._endpoint, self._connection.headers)
+        if window and window < (settings.context_window or window + 1):
+            sources = {**settings.sources, SERVER: {"context_window": window}}
+            settings = settings._replace(context_window=window, sources=sources)
+            self._endpoint = self._endpoint._replace(settings=settings)
+        if window and (tokens := estimate_tokens(prompt.text)) > window:
+            call.listener.warned(
+                f"{host} has loaded {asked} with a window of {window:,} tokens, and the prompt has about {tokens:,}: "
+                "it may have read only a part (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx in the Modelfile)"
+            )
 
     def _count_tokens(self, prompt: Prompt) -> int:
         """Return how many tokens the provider counts in a prompt, 0 if it does not say."""
@@ -118,8 +177,9 @@ class NetworkLLM:
             call.listener.reserved(bid.usd)
         call.unsettled += 1
         try:
-            reply = call.stream(path, assemble) if assemble else run_job(call, path)
-            response = self._read(call, reply, bid, bid.usd if bid else 0.0)
+            with call.keeping_lost_text():
+                reply = call.stream(path, assemble, self._api.has_answer) if assemble else run_job(call, path)
+                response = self._read(call, reply, bid, bid.usd if bid else 0.0)
         except (PassingFailure, LLMError) as failure:
             failure.may_be_paid = call.may_be_paid
             if not call.may_be_paid:
@@ -137,14 +197,12 @@ class NetworkLLM:
         listener.make_room(longest_answer(self._choice, self._endpoint.settings))
         call = Call(self._connection, listener, timeout=timeout)
         call.unsettled += 1
-        try:
-            reply = fetch_job(call, self._api.path, job_id)
-            return self._read(call, reply, Bid(UNLIMITED, reserved, 0, reserved), reserved)
-        except PassingFailure as failure:
-            raise LLMError(failure.reason, "refused", may_be_paid=call.unsettled > 0) from None
-        except LLMError as error:
-            error.may_be_paid = call.unsettled > 0
-            raise
+        with self._errors_of(call):
+            try:
+                reply = fetch_job(call, self._api.path, job_id)
+                return self._read(call, reply, Bid(UNLIMITED, reserved, 0, reserved), reserved)
+            except PassingFailure as failure:
+                raise LLMError(failure.reason, "refused") from None
 
     def read_again(
         self, body: Mapping[str, Any], prompt: Prompt, listener: ExchangeListener, reserved: float | None
@@ -169,13 +227,13 @@ class NetworkLLM:
         still fetch it.
         """
         settlement = self._price(reply, bid, reserved)
-        with ending_signals_held():
+        with signals_blocked():
             self._ledger.settle(reserved - settlement.unsettled_usd, settlement.cost_usd or 0.0)
             call.unsettled -= bool(settlement.usage.input and settlement.usage.output)
             try:
                 response = self._understand(call, reply, settlement)
             except (PassingFailure, LLMError) as failure:
-                if isinstance(failure, LLMError):
+                if isinstance(failure, LLMError) and not call.has_replied:
                     call.replied(reply)
                 call.listener.settled(settlement)
                 raise
@@ -193,7 +251,8 @@ class NetworkLLM:
         response = self._api.read(call, reply)
         text = whole_characters(response.text)
         incomplete = _explain_unusable(response, text, settlement.usage)
-        return response._replace(text=text, incomplete=incomplete, settlement=settlement)
+        model = text_of(reply.body, "model")
+        return response._replace(text=text, incomplete=incomplete, settlement=settlement, model=model)
 
 
 def _explain_unusable(response: Response, text: str, usage: Usage) -> str | None:
@@ -206,6 +265,15 @@ def _explain_unusable(response: Response, text: str, usage: Usage) -> str | None
     if text.count("\ufffd") > response.text.count("\ufffd"):
         return "damaged: it holds half of a character"
     return None
+
+
+def is_same_model(asked: str, answered: str) -> bool:
+    """Tell whether two names may mean one model: one has a maker before it, or a date or a version after it."""
+    one, other = sorted((asked.lower(), answered.lower()), key=len)
+    before, found, after = other.partition(one.rpartition("/")[2])
+    is_maker = re.fullmatch(r"(.*[/:.])?", before) is not None
+    is_alias = re.search(r"(?i)(^|[^a-z])(latest|auto|default|router)([^a-z]|$)", asked) is not None
+    return is_alias or bool(found and is_maker and re.fullmatch(r"([-_:@.]?(v?\d+|latest|preview))*", after))
 
 
 LLM = NetworkLLM | ReplayLLM  # a context manager; leaving it closes the connection

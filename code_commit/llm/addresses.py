@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from code_commit.errors import NotSetUpError
+from code_commit.errors import Named, NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.llm.http import is_this_machine
 from code_commit.llm.models import VENDORS, check_base_url
@@ -28,8 +28,9 @@ def require_address(llm: LlmConfig, project: Project, role: str = "") -> str:
     once = "once " if _memory(project) else ""
     raise NotSetUpError(
         f"{llm.key.source} would go to {shown(urlsplit(url).netloc)}, which only {whose} names: if that is right,"
-        f" say so {once}with --{name.replace('_', '-')} {provider}:{url} (in CI by the variable"
-        f" {variable}), or put the key itself into {AGENT_CONFIG}/{provider}-key.txt"
+        f" say so {once}with ",
+        Named(name, f"{provider}:{url}"),
+        f" (in CI by the variable {variable}), or put the key itself into {AGENT_CONFIG}/{provider}-key.txt",
     )
 
 

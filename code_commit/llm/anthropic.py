@@ -8,11 +8,15 @@ from typing import Any
 
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt, Response, Usage
-from code_commit.llm.call import Call, Events
-from code_commit.llm.http import Endpoint, Reply, count_of, has_count, list_of, member, members_of, text_of
+from code_commit.llm.call import DONE, Call, Events
+from code_commit.llm.http import Endpoint, PassingFailure, Reply
+from code_commit.llm.usage import Counts, maybe_count, usage_of
+from code_commit.llm.values import count_of, larger_counts, list_of, member, members_of, text_of
 from code_commit.llm.vendor import API, Model, PriceChange, TokenCounter, Vendor, bearer_header, cut_off, max_output
 from code_commit.settings import Price, Settings
 
+_PIECES = frozenset(["message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop"])
+Pieces = dict[tuple[int, str], list[str]]  # of each member of each block
 _CACHE_MARK = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 """A build between two calls may exceed the default of five minutes."""
 
@@ -45,6 +49,13 @@ def headers(key: str, settings: Settings) -> dict[str, str]:
     return {"anthropic-version": settings.anthropic_version} | bearer_header(key, settings)
 
 
+def has_answer(body: Any) -> bool:
+    """Tell whether a message, or an event of one, has a piece of an answer or its end."""
+    if text_of(body, "type") in _PIECES:
+        return True
+    return not member(body, "error") and bool(list_of(body, "content") or text_of(body, "stop_reason"))
+
+
 def read(call: Call, reply: Reply) -> Response:
     message = reply.body
     if not text_of(message, "stop_reason"):
@@ -55,13 +66,14 @@ def read(call: Call, reply: Reply) -> Response:
         finish_reason=text_of(message, "stop_reason"),
         incomplete=_incomplete(call, message),
         is_cut_off=text_of(message, "stop_reason") == "max_tokens",
+        thoughts="".join(text_of(block, "thinking") for block in blocks if text_of(block, "type") == "thinking"),
         request_id=reply.headers.get("request-id") or reply.headers.get("x-request-id") or None,
     )
 
 
 def _incomplete(call: Call, message: Any) -> str | None:
     reason = text_of(message, "stop_reason")
-    if reason in ("end_turn", "stop_sequence"):
+    if reason in ("end_turn", "stop_sequence", DONE):
         return None
     if reason == "max_tokens":
         return cut_off(_max_tokens(call.endpoint))
@@ -76,47 +88,68 @@ def _incomplete(call: Call, message: Any) -> str | None:
 
 def usage(message: Any) -> Usage:
     """Return the token counts. The API's `input_tokens` excludes tokens read from or written to a cache."""
-    cached = count_of(message, "usage", "cache_read_input_tokens")
-    written = count_of(message, "usage", "cache_creation_input_tokens")
-    is_counted = has_count(message, "usage", "input_tokens")
-    return Usage(
-        input=count_of(message, "usage", "input_tokens") + cached + written if is_counted else 0,
-        cached_input=cached,
-        cache_write=written,
-        output=count_of(message, "usage", "output_tokens"),
-        reasoning=count_of(message, "usage", "output_tokens_details", "thinking_tokens"),
+    counted = member(message, "usage")
+    return usage_of(
+        Counts(
+            input=maybe_count(counted, "input_tokens"),
+            output=maybe_count(counted, "output_tokens"),
+            total=maybe_count(counted, "total_tokens"),
+            cached=count_of(counted, "cache_read_input_tokens"),
+            written=count_of(counted, "cache_creation_input_tokens"),
+            reasoning=count_of(counted, "output_tokens_details", "thinking_tokens"),
+            excludes_cache=True,
+        )
     )
 
 
 def assemble(call: Call, events: Events) -> dict[str, Any]:
-    """Return the message that the events make. Raises PassingFailure if `message_stop` is missing."""
+    """Return the message that the events make. Raises PassingFailure if neither of its two ends is there."""
     message: dict[str, Any] = {}
     blocks: dict[int, dict[str, Any]] = {}
-    pieces: dict[tuple[int, str], list[str]] = {}
-    for kind, event in events:
-        index = count_of(event, "index")
-        if kind == "message_start":
-            if blocks:
-                raise call.broken("a second message_start")
-            message = dict(members_of(event, "message"))
-            begun = members_of(message, "usage").items()
-            message["usage"] = {name: count for name, count in begun if name != "output_tokens"}  # of the answer so far
-        elif kind == "content_block_start":
-            blocks[index] = dict(members_of(event, "content_block"))
-        elif kind == "content_block_delta":
-            if index not in blocks:
-                raise call.broken("a piece of a block that did not begin")
-            name = text_of(event, "delta", "type").removesuffix("_delta")
-            pieces.setdefault((index, name), []).append(text_of(event, "delta", name))
-        elif kind == "message_delta":
-            message |= members_of(event, "delta")
-            counted = {name: value for name, value in members_of(event, "usage").items() if value is not None}
-            message["usage"] = members_of(message, "usage") | counted
-        elif kind == "message_stop":
-            for (index, name), parts in pieces.items():
-                blocks[index][name] = text_of(blocks[index], name) + "".join(parts)
-            return message | {"content": [blocks[index] for index in sorted(blocks)]}
-    raise call.broken("no message_stop")
+    pieces: Pieces = {}
+    try:
+        for kind, event in events:
+            if kind == "message_stop":
+                call.is_done = True
+                break
+            _add(call, event, kind, message, (blocks, pieces))
+    except PassingFailure as failure:
+        if not text_of(message, "stop_reason") or failure.reply is not None:
+            raise
+    if not text_of(message, "stop_reason"):
+        if not call.is_done or not call.has_text or call.has_notice:
+            raise call.broken("no message_stop")
+        message["stop_reason"] = DONE
+    for (index, name), parts in pieces.items():
+        blocks[index][name] = text_of(blocks[index], name) + "".join(parts)
+    return message | {"content": [blocks[index] for index in sorted(blocks)]}
+
+
+def _add(
+    call: Call, event: Any, kind: str, message: dict[str, Any], content: tuple[dict[int, dict[str, Any]], Pieces]
+) -> None:
+    """Add an event to the message, and to the blocks of its content."""
+    blocks, pieces = content
+    index = count_of(event, "index")
+    if kind == "message_start":
+        if blocks:
+            raise call.broken("a second message_start")
+        message |= members_of(event, "message")
+        begun = members_of(message, "usage").items()
+        message["usage"] = {name: count for name, count in begun if name != "output_tokens"}  # of the answer so far
+    elif kind == "content_block_start":
+        blocks[index] = dict(members_of(event, "content_block"))
+    elif kind == "content_block_delta":
+        if index not in blocks:
+            raise call.broken("a piece of a block that did not begin")
+        name = text_of(event, "delta", "type").removesuffix("_delta")
+        piece = text_of(event, "delta", name)
+        pieces.setdefault((index, name), []).append(piece)
+        if name == "text":
+            call.wrote(piece)
+    elif kind == "message_delta":
+        message |= {name: value for name, value in members_of(event, "delta").items() if value is not None}
+        message["usage"] = larger_counts(members_of(message, "usage"), members_of(event, "usage"))
 
 
 def _model(price: Price, *changes: PriceChange, window: int = 1_000_000, most: int = 128_000) -> Model:
@@ -133,6 +166,7 @@ VENDOR = Vendor(
         request_body,
         usage,
         read,
+        has_answer,
         assemble,
         TokenCounter(lambda _: "/messages/count_tokens", count_body, "input_tokens"),
     ),

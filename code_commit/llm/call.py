@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from http import HTTPStatus
 from itertools import chain
 from typing import Any, NoReturn, TypeVar
 
 from code_commit.errors import LLMError, LLMErrorKind
 from code_commit.exchange import ExchangeListener, FailedRequest, RequestBody
+from code_commit.llm.events import LONGEST_BEGIN, begins_stream, read_events
 from code_commit.llm.http import (
     Connection,
     Endpoint,
@@ -15,14 +17,21 @@ from code_commit.llm.http import (
     PassingFailure,
     Reply,
     Timing,
-    json_or_text,
-    read_events,
-    text_of,
 )
-from code_commit.llm.refusals import has_error, may_be_paid, refusal_of, unwrapped
+from code_commit.llm.refusals import (
+    RefusedRequestError,
+    error_message,
+    has_words,
+    is_error,
+    may_be_paid,
+    refusal_of,
+    unwrapped,
+)
+from code_commit.llm.values import json_or_text, text_of
 from code_commit.runs.words import duration
 
 T = TypeVar("T")
+HasAnswer = Callable[[Any], bool]  # tells whether a body, or an event, holds a part of an answer
 Events = Iterator[tuple[str, Any]]  # the type and the parsed data of each event of a stream, as they come
 
 _LIMITS: Mapping[FailureKind, tuple[int, str]] = {
@@ -34,6 +43,9 @@ _LIMIT_OF_PAID = (5, "each of the requests may have started an answer that is pa
 """The same limit for failures of any kind that may be billed."""
 
 TOO_MANY_REQUESTS = frozenset({429, 529})  # HTTP statuses
+
+DONE = "[DONE]"
+"""The finish reason of a stream that ended by its mark alone: `[DONE]`, or `message_stop`."""
 
 _SHORTEST_OBEYED = 1.0  # in seconds; some servers ask for less again and again
 
@@ -57,9 +69,15 @@ class Call:
         """The request; empty if the call fetches an earlier answer."""
         self.may_be_paid = False
         """Whether the latest request for an answer may be billed."""
+        self.is_stream = False
+        self.is_done = False
+        """Whether the latest answer came as a stream, and that ended by its own mark."""
+        self.has_replied = False
         self.unsettled = 0
         """The number of requests for an answer that may be billed and that no reply has counted."""
         self._timeout = self.endpoint.settings.llm_timeout if timeout is None else timeout
+        self._written: list[str] = []
+        self._notice: Any = None
         connection.deadline = self.timing.now() + self._timeout
 
     def retry(self, ask: Callable[[], T], longest_wait: float | None = None) -> T:
@@ -105,48 +123,88 @@ class Call:
             kind = "quota"
         raise LLMError(f"{failure.reason}; {why}", kind) from None
 
-    def check(self, reply: Reply) -> None:
-        """Raise LLMError or PassingFailure unless the reply is a JSON object without an error."""
-        if reply.is_success and not has_error(reply.body):
-            if isinstance(unwrapped(reply.body), dict):
-                return
+    def check(self, reply: Reply, has_answer: HasAnswer) -> None:
+        """Raise RefusedRequestError or PassingFailure if the reply is a refusal, or no JSON object."""
+        body = unwrapped(reply.body)
+        if reply.is_success and has_answer(body):
+            return
+        if reply.is_success and isinstance(body, dict) and not has_words(body):
+            return
+        if reply.is_success and not isinstance(body, dict):
             raise self.garbage(reply)
-        refusal = refusal_of(reply, self.endpoint)
-        if isinstance(refusal, LLMError):
-            self.replied(reply)
-        raise refusal
+        raise self.refusal(reply)
+
+    def refusal(self, reply: Reply) -> RefusedRequestError | PassingFailure:
+        return refusal_of(reply, self.endpoint, self.timing.wall_clock())
 
     def garbage(self, reply: Reply) -> PassingFailure:
+        words = error_message(reply.body, self.endpoint)
+        said = f' but with "{words}"' if words else ""
         return PassingFailure(
-            f"{self.endpoint.host} did not answer with this API's JSON: check --base-url", reply=reply
+            f"{self.endpoint.host} did not answer with this API's JSON{said}: check --base-url", reply=reply
         )
 
-    def broken(self, missing: str) -> PassingFailure:
+    def broken(self, missing: str) -> RefusedRequestError | PassingFailure:
+        """Return the failure of a stream without its end: what it said beside its events, else that it ended early."""
+        if self._notice is not None:
+            return self.refusal(Reply(200, {}, self._notice))
         return PassingFailure(f"the stream of {self.endpoint.host} ended early ({missing})")
 
     @contextmanager
-    def start(self, path: str, silence: float) -> Iterator[OpenReply]:
+    def start(self, path: str) -> Iterator[OpenReply]:
         """Send the request for an answer, yield its reply, and note whether it may be billed."""
         status = None
         try:
-            with self.connection.open("POST", path, self.body, silence) as reply:
+            with self.connection.open("POST", path, self.body) as reply:
                 status = reply.status
                 yield reply
         finally:
             self.may_be_paid = may_be_paid(sent=self.connection.has_sent, status=status)
 
-    def stream(self, path: str, assemble: Callable[["Call", Events], dict[str, Any]]) -> Reply:
+    def stream(self, path: str, assemble: Callable[["Call", Events], dict[str, Any]], has_answer: HasAnswer) -> Reply:
         """Return a streamed answer as one reply, whose body `assemble` makes. JSON or a web page may come instead."""
-        with self.start(path, self.timing.stream_read) as reply:
+        self.is_stream, self.is_done, self._notice = False, False, None
+        with self.start(path) as reply:
             begin = b""
-            while not begin.strip() and (piece := next(reply.pieces, b"")):
+            while len(begin.lstrip()) < LONGEST_BEGIN and (piece := next(reply.pieces, b"")):
                 begin += piece
             pieces = chain((begin,), reply.pieces)
-            if reply.status == 200 and begin.lstrip()[:1] not in (b"{", b"[", b"<"):
-                return Reply(reply.status, reply.headers, assemble(self, self._events(pieces)))
-            whole = Reply(reply.status, reply.headers, json_or_text(b"".join(pieces)))
-            self.check(whole)
-            return whole
+            if not (reply.status == HTTPStatus.OK and begins_stream(begin)):
+                whole = Reply(reply.status, reply.headers, json_or_text(b"".join(pieces)))
+                self.check(whole, has_answer)
+                return whole
+            self.is_stream = True
+            return Reply(reply.status, reply.headers, assemble(self, self._events(pieces, has_answer)))
+
+    @contextmanager
+    def keeping_lost_text(self) -> Iterator[None]:
+        """Keep in the log what a stream in the block has brought of an answer, if that is lost."""
+        self._written = []
+        try:
+            yield
+        except BaseException:
+            if (text := "".join(self._written)).strip():
+                self.listener.kept(text, is_whole=False)
+            raise
+
+    def keep(self, answer: str) -> str:
+        """Keep a whole answer that is not used in the log, and return the name of its file."""
+        self._written = []
+        return self.listener.kept(answer, is_whole=True)
+
+    @property
+    def has_text(self) -> bool:
+        """Whether the stream has brought any text of an answer."""
+        return any(self._written)
+
+    @property
+    def has_notice(self) -> bool:
+        """Whether the stream said something after its last piece of an answer."""
+        return self._notice is not None
+
+    def wrote(self, text: str) -> None:
+        """Remember a piece of a streamed answer's text."""
+        self._written.append(text)
 
     def _counted(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         size = 0
@@ -155,22 +213,45 @@ class Call:
             self.listener.progressed(f"{size / 1000:.1f} kB received")
             yield piece
 
-    def _events(self, pieces: Iterable[bytes]) -> Events:
-        """Yield each event of a stream. Raises LLMError and PassingFailure for an error in it, or a damaged piece."""
+    def _events(self, pieces: Iterable[bytes], has_answer: HasAnswer) -> Events:
+        """Yield each event of a stream that is a JSON object; any other carries nothing.
+
+        Raises RefusedRequestError and PassingFailure for an error in it, or for JSON that is damaged. An event of
+        another kind that has words is a notice: it is a refusal only if no answer comes.
+        """
         for name, data in read_events(self._counted(pieces)):
-            if data.strip() == b"[DONE]":
+            text = data.strip()
+            if text == b"[DONE]":
+                self.is_done = True
                 return
-            event = json_or_text(data)
-            if isinstance(event, str):
+            event = json_or_text(text)
+            if isinstance(event, str) and text[:1] in (b"{", b"["):
                 raise PassingFailure(f"the stream of {self.endpoint.host} is damaged")
-            if has_error(event):
-                self.check(Reply(200, {}, event))
-            yield text_of(event, "type") or name, event
+            if has_answer(event):
+                self._notice = None
+            elif text and (name == "error" or is_error(event)):
+                raise self.refusal(Reply(200, {}, event))
+            elif (isinstance(event, dict) or b" " in text) and has_words(event):
+                self._notice = event
+            if isinstance(event, dict):
+                yield text_of(event, "type") or name, event
 
     def replied(self, reply: Reply) -> None:
+        self.has_replied = True
         self.listener.replied(reply.status, reply.headers, reply.body)
 
 
 def backoff(failures: int, timing: Timing, longest: float) -> float:
     """Return a random delay (full jitter) up to a limit that doubles with each failure; `failures` begins at 0."""
     return timing.random() * min(longest, timing.first_backoff * 2.0 ** min(failures, 16))
+
+
+def truncated_prompt(call: Call, what: str, estimate: int, answer: str) -> LLMError:
+    """Keep an answer to a part of the prompt in the log, and return why it is not used."""
+    kept = call.keep(answer)
+    return LLMError(
+        f"{call.endpoint.host} {what} of a prompt of about {estimate:,}: it cuts off what does not fit into its "
+        "window. Make the window larger (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx in the Modelfile); "
+        f"`code-commit apply {kept}` applies the answer all the same",
+        "too_long",
+    )

@@ -4,21 +4,26 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, Response, Usage
-from code_commit.llm.call import Call, Events
-from code_commit.llm.http import Endpoint, PassingFailure, Reply, count_of, list_of, member, members_of, text_of
+from code_commit.grammar import CLOSING
+from code_commit.llm.call import DONE, Call, Events, truncated_prompt
+from code_commit.llm.http import Endpoint, PassingFailure, Reply
 from code_commit.llm.openai import takes_cache_options
+from code_commit.llm.refusals import error_message
+from code_commit.llm.usage import Counts, first_count, maybe_count, usage_of
+from code_commit.llm.values import count_of, has_count, larger_counts, list_of, member, members_of, text_of
 from code_commit.llm.vendor import API, Model, Vendor, cut_off, estimate_tokens
 from code_commit.marks import find_marks
 from code_commit.settings import Price
 
-_COMPLETE = frozenset(["stop", "eos", "eos_token", "end_turn", "stop_sequence"])
+_COMPLETE = frozenset(["stop", "eos", "eos_token", "end_turn", "stop_sequence", DONE.lower()])
 _CUT_OFF = frozenset(["length", "max_tokens", "model_length"])
 _FILTERED = frozenset(["content_filter", "safety", "recitation"])
 _PASSING = frozenset(["error", "insufficient_system_resource"])
+_CLOSING_FENCE = re.compile(rf"\^{{3}}[ \t]*({'|'.join(CLOSING)})?\s*")
 _OF_THOUGHTS = re.compile("reason|think|thought")  # a member with the thoughts; servers name it in many ways
 
+_RENAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _REPEATED, _MOST_REPEATED = "repeated_prompt", 2_000
 
 
@@ -46,6 +51,16 @@ def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
     return body
 
 
+def has_answer(body: Any) -> bool:
+    """Tell whether a completion, or a chunk of one, has a piece of an answer or its end."""
+    choices = list_of(body, "choices")
+    pieces = [piece for choice in choices for piece in (member(choice, "delta"), member(choice, "message"))]
+    if any(_content(member(piece, "content")) or text_of(piece, "refusal") or _thoughts(piece) for piece in pieces):
+        return True
+    ends = (text_of(choice, "finish_reason").lower() for choice in choices)
+    return not member(body, "error") and any(end and end not in _PASSING for end in ends)
+
+
 def read(call: Call, reply: Reply) -> Response:
     completion = reply.body
     choice = (list_of(completion, "choices") or [None])[0]
@@ -53,11 +68,14 @@ def read(call: Call, reply: Reply) -> Response:
     if not finish:
         raise call.broken("no finish_reason")
     if finish.lower() in _PASSING:
-        raise PassingFailure(f"{call.endpoint.host} broke the answer off (finish_reason {finish})", reply=reply)
+        words = error_message([member(choice, "error"), member(completion, "error")], call.endpoint)
+        said = f"{call.endpoint.host} broke the answer off (finish_reason {finish})"
+        raise PassingFailure(f"{said}: {words}" if words else said, reply=reply)
     headers, refusal = reply.headers, text_of(choice, "message", "refusal")
-    _refuse_truncated_prompt(call, usage(completion).input)
+    text = _content(member(choice, "message", "content"))
+    _refuse_truncated_prompt(call, completion, text)
     return Response(
-        text=_content(member(choice, "message", "content")),
+        text=text,
         finish_reason=finish,
         incomplete=_incomplete(call, finish, refusal),
         is_cut_off=finish.lower() in _CUT_OFF and not refusal,
@@ -86,39 +104,64 @@ def assemble(call: Call, events: Events) -> dict[str, Any]:
 
     Stops reading when the answer repeats the prompt.
     """
-    prompt, written, checked = "".join(message["content"] for message in call.body["messages"]), 0, 0
-    completion: dict[str, Any] = {}
-    contents: list[str] = []
-    refusals: list[str] = []
-    thoughts: dict[str, list[str]] = {}
-    finish = ""
+    prompt, checked = "".join(message["content"] for message in call.body["messages"]), 0
+    draft = _Draft()
     try:
         for _kind, chunk in events:
             _tell_progress(call, chunk)
-            completion |= {
-                name: value for name, value in members_of(chunk).items() if name != "choices" and value is not None
-            }
-            for choice in list_of(chunk, "choices"):
-                if member(choice, "index") in (0, None):
-                    delta = member(choice, "delta") or member(choice, "message")
-                    contents.append(_content(member(delta, "content")))
-                    refusals.append(text_of(delta, "refusal"))
-                    for name, thought in _thoughts(delta).items():
-                        thoughts.setdefault(name, []).append(thought)
-                    finish = text_of(choice, "finish_reason") or finish
-                    written += len(contents[-1])
-            if written >= checked * 17 // 16 + _MOST_REPEATED // 4:  # so that these checks cost no more than the answer
-                checked = written
-                if _repeats("\n" + "".join(contents), prompt):
-                    finish = _REPEATED
+            call.wrote(draft.add(chunk))
+            if draft.size >= checked * 17 // 16 + _MOST_REPEATED // 4:  # so that this costs no more than the answer
+                checked = draft.size
+                if _repeats("\n" + "".join(draft.contents), prompt):
+                    draft.finish = _REPEATED
                     break
     except PassingFailure as failure:
-        if not finish or failure.reply is not None:
+        if not draft.finish or failure.reply is not None:
             raise
-    message = {"role": "assistant", "content": "".join(contents), "refusal": "".join(refusals) or None}
-    message |= {name: "".join(parts) for name, parts in thoughts.items()}
-    choices = [{"index": 0, "message": message, "finish_reason": finish or None}]
-    return completion | {"object": "chat.completion", "choices": choices}
+    if call.is_done and call.has_text and not call.has_notice:
+        draft.finish = draft.finish or DONE
+    return draft.whole()
+
+
+class _Draft:
+    """A completion of which not all chunks have come."""
+
+    def __init__(self) -> None:
+        self.contents: list[str] = []
+        self.size = 0
+        self.finish = ""
+        self._completion: dict[str, Any] = {}
+        self._refusals: list[str] = []
+        self._thoughts: dict[str, list[str]] = {}
+
+    def add(self, chunk: Any) -> str:
+        """Add a chunk, and return the text in it."""
+        for name, value in members_of(chunk).items():
+            if name != "choices" and value is not None:
+                is_usage = name == "usage"
+                self._completion[name] = larger_counts(self._completion.get(name), value) if is_usage else value
+        before = len(self.contents)
+        for choice in list_of(chunk, "choices"):
+            if member(choice, "index") in (0, None):
+                self._add_choice(choice)
+        return "".join(self.contents[before:])
+
+    def _add_choice(self, choice: Any) -> None:
+        delta, message = member(choice, "delta"), member(choice, "message")
+        if not self.size and not has_answer({"choices": [{"delta": delta}]}):
+            delta = message or delta  # after pieces it is their sum
+        self.contents.append(_content(member(delta, "content")))
+        self.size += len(self.contents[-1])
+        self._refusals.append(text_of(delta, "refusal"))
+        for name, thought in _thoughts(delta).items():
+            self._thoughts.setdefault(name, []).append(thought)
+        self.finish = text_of(choice, "finish_reason") or self.finish
+
+    def whole(self) -> dict[str, Any]:
+        message = {"role": "assistant", "content": "".join(self.contents), "refusal": "".join(self._refusals) or None}
+        message |= {name: "".join(parts) for name, parts in self._thoughts.items()}
+        choices = [{"index": 0, "message": message, "finish_reason": self.finish or None}]
+        return self._completion | {"object": "chat.completion", "choices": choices}
 
 
 def _tell_progress(call: Call, chunk: object) -> None:
@@ -135,7 +178,7 @@ def _repeats(text: str, prompt: str) -> bool:
     """Tell whether a text ends with many characters of the prompt, outside of any block or thought."""
     fence = text.rfind("\n^^^") + 1
     line, _, outside = text[fence:].partition("\n")
-    is_inside = fence and not re.fullmatch(r"\^{3}[ \t]*(end|delete)?\s*", line)
+    is_inside = fence and not _CLOSING_FENCE.fullmatch(line)
     if is_inside or "\n^^^^" in text or len(outside) < _MOST_REPEATED or outside[-_MOST_REPEATED:] not in prompt:
         return False
     marks = list(find_marks(text))
@@ -156,48 +199,55 @@ def _content(content: Any) -> str:
 
 
 def usage(completion: Any) -> Usage:
-    """Return the token counts. The input includes the cached part, for which DeepSeek has its own member.
+    """Return the token counts, by the names of OpenAI, DeepSeek and Anthropic, whose models gateways offer here too."""
+    return usage_of(_counts(member(completion, "usage")))
 
-    Some servers leave the reasoning out of the completion's tokens: then it is in the total, or exceeds them.
-    """
-    details = member(completion, "usage", "prompt_tokens_details")
-    names = ("prompt_tokens", "completion_tokens", "total_tokens")
-    prompt, output, total = (count_of(completion, "usage", name) for name in names)
-    reasoning = count_of(completion, "usage", "completion_tokens_details", "reasoning_tokens")
-    apart = output + reasoning if reasoning > output else 0
-    return Usage(
-        input=prompt,
-        cached_input=count_of(details, "cached_tokens") or count_of(completion, "usage", "prompt_cache_hit_tokens"),
-        cache_write=count_of(details, "cache_write_tokens"),
-        output=max(output, apart, total - prompt if prompt else 0),
-        reasoning=reasoning,
+
+def _counts(usage: Any) -> Counts:
+    names = [("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")]
+    read, written = (next((name for name in both if has_count(usage, name)), both[0]) for both in names)
+    return Counts(
+        input=maybe_count(usage, read),
+        output=maybe_count(usage, written),
+        total=maybe_count(usage, "total_tokens"),
+        cached=first_count(usage, *_CACHED),
+        written=first_count(usage, *_WRITTEN),
+        reasoning=first_count(usage, *_REASONING),
     )
 
 
+_CACHED = (
+    *("prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens"),
+    *("prompt_cache_hit_tokens", "cache_read_input_tokens", "cached_tokens"),
+)
+_WRITTEN = ("prompt_tokens_details.cache_write_tokens", "cache_creation_input_tokens")
+_REASONING = ("completion_tokens_details.reasoning_tokens", "output_tokens_details.reasoning_tokens")
+
 _SMALLEST_WINDOW = 256
-"""Some servers send a constant: no server's window is smaller than this, so a smaller count is none."""
+"""Some servers send a constant: no server's window is smaller than this, so a smaller count is not believed."""
 
 _MOST_OVERESTIMATED = 2.5
 """The estimate is never so many times too high: no codebase has eight characters per token."""
 
 
-def _refuse_truncated_prompt(call: Call, counted: int) -> None:
-    """Raise LLMError if the server counted far fewer tokens than the prompt has, since Ollama truncates it."""
+def _refuse_truncated_prompt(call: Call, completion: Any, answer: str) -> None:
+    """Raise LLMError if the server read far fewer tokens than the prompt has, by any reading of its counts.
+
+    Ollama cuts the prompt off. The answer is kept in the log.
+    """
     estimate = estimate_tokens("".join(message["content"] for message in call.body["messages"]))
-    if counted < _SMALLEST_WINDOW or counted * _MOST_OVERESTIMATED >= estimate:
+    counts, used = _counts(member(completion, "usage")), usage(completion)
+    most = max(used.input, (counts.input or 0) + counts.cached + counts.written, (counts.total or 0) - used.output)
+    if most < _SMALLEST_WINDOW or most * _MOST_OVERESTIMATED >= estimate:
         return
-    raise LLMError(
-        f"{call.endpoint.host} read only {counted:,} tokens of a prompt of about {estimate:,}: it cuts off what does "
-        "not fit into its window. Make the window larger (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx in the Modelfile)",
-        "too_long",
-    )
+    raise truncated_prompt(call, f"read only {most:,} tokens", estimate, answer)
 
 
 VENDOR = Vendor(
     name="chat",
     key_variable="CODE_COMMIT_CHAT_API_KEY",
     needs_key=False,
-    api=API("/chat/completions", request_body, usage, read, assemble),
+    api=API("/chat/completions", request_body, usage, read, has_answer, assemble, renames=_RENAMES),
     models={
         "deepseek-v4-pro": Model(1_000_000, 393_216, Price(1.32, 3.96, 0.044)),
         "deepseek-flash": Model(1_000_000, 393_216, Price(0.30, 1.20, 0.006)),

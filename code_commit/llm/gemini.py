@@ -3,14 +3,17 @@
 Facts and prices: the vendor's reference of 2026-11-21.
 """
 
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
 from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import Call
-from code_commit.llm.http import Endpoint, Reply, count_of, has_count, list_of, member, text_of
-from code_commit.llm.jobs import failure_of
+from code_commit.llm.http import Endpoint, Reply
+from code_commit.llm.jobs import failure_of, is_job
 from code_commit.llm.refusals import error_message
+from code_commit.llm.usage import Counts, maybe_count, usage_of
+from code_commit.llm.values import count_of, list_of, member, text_of
 from code_commit.llm.vendor import API, Model, PriceChange, TokenCounter, Vendor, cut_off
 from code_commit.settings import Price
 
@@ -53,6 +56,7 @@ def read(call: Call, reply: Reply) -> Response:
         incomplete=_incomplete(call, reply),
         is_cut_off=text_of(final, "status") in _CUT_OFF,
         request_id=text_of(final, "id") or None,
+        thoughts="".join(text_of(part, "text") for step in _thoughts(final) for part in step),
     )
 
 
@@ -70,6 +74,13 @@ def _incomplete(call: Call, reply: Reply) -> str | None:
     raise failure_of(call, reply, errors)
 
 
+def _thoughts(final: Any) -> Iterator[list[Any]]:
+    """Yield the summaries of the model's thoughts."""
+    for step in list_of(final, "steps"):
+        if text_of(step, "type") == "thought":
+            yield list_of(step, "summary")
+
+
 def _output_text(final: Any) -> str:
     """Return the text of all the model's steps, since a long answer has several."""
     return "".join(
@@ -83,13 +94,16 @@ def _output_text(final: Any) -> str:
 
 def usage(final: Any) -> Usage:
     """Return the token counts. The API counts thoughts separately from the output."""
-    reasoning = count_of(final, "usage", "total_thought_tokens")
-    is_counted = has_count(final, "usage", "total_output_tokens")
-    return Usage(
-        input=count_of(final, "usage", "total_input_tokens"),
-        cached_input=count_of(final, "usage", "total_cached_tokens"),
-        output=count_of(final, "usage", "total_output_tokens") + reasoning if is_counted else 0,
-        reasoning=reasoning,
+    counted = member(final, "usage")
+    return usage_of(
+        Counts(
+            input=maybe_count(counted, "total_input_tokens"),
+            output=maybe_count(counted, "total_output_tokens"),
+            total=maybe_count(counted, "total_tokens"),
+            cached=count_of(counted, "total_cached_tokens"),
+            reasoning=count_of(counted, "total_thought_tokens"),
+            excludes_reasoning=True,
+        )
     )
 
 
@@ -102,7 +116,9 @@ VENDOR = Vendor(
     key_variable="GEMINI_API_KEY",
     headers=lambda key, _: {"x-goog-api-key": key},
     base_url="https://generativelanguage.googleapis.com/v1beta",
-    api=API("/interactions", request_body, usage, read, counter=TokenCounter(count_path, count_body, "totalTokens")),
+    api=API(
+        "/interactions", request_body, usage, read, is_job, counter=TokenCounter(count_path, count_body, "totalTokens")
+    ),
     default_model="gemini-4-argon",
     bare_names=r"gemini-.*",
     models={

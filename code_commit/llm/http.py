@@ -1,7 +1,5 @@
 """HTTP to one API. No exception of this module quotes a header or body of a request, since these hold the key."""
 
-import json
-import math
 import os
 import re
 import threading
@@ -10,18 +8,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import RequestBody
+from code_commit.llm.proxies import proxy_for
+from code_commit.llm.values import json_or_text
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 
 E = TypeVar("E", bound=BaseException)
 FailureKind = Literal["busy", "refused", "missing"]
+_LONGEST_UNPACKED = 1 << 20  # in bytes, of a refusal
 _PAUSE_WHERE_REFUSED = 2.5  # in seconds, four times: a local server silent for ten seconds is not running
 
 
@@ -59,11 +59,11 @@ class Timing(NamedTuple):
     random: Callable[[], float] = lambda: time.time() % 1  # from 0 to 1, for jitter
 
     connect: float = 15.0
-    write: float = 120.0
-    read: float = 60.0  # the longest silence in the answer to a short request: creating, polling and cancelling a job
-    stream_read: float = 600.0  # the longest silence in a stream: a model that thinks may send nothing for minutes
+    read: float = 60.0  # the longest silence in the answer to a request that can be repeated for free: a poll, a count
     cancel: float = 10.0  # for cancelling a job in all: the user waits for the tool to end
 
+    alive: tuple[int, int, int] = (60, 15, 4)
+    """When TCP asks whether a silent host is there: first, then every, and how often before it is not."""
     largest_reply: int = 512 * 1024 * 1024  # in bytes; no model writes that much
 
     first_poll: float = 0.5
@@ -126,15 +126,14 @@ class Connection:
         self.has_sent = False
         """Whether any part of the latest request may have reached the API."""
         self._socket: Any = None
-        context = _make_ssl_context(endpoint.base_url)
-        # no proxy for this machine: the request may be plain http, and it holds the key
-        self._new_client = partial(httpx.Client, headers=headers, verify=context, trust_env=not endpoint.is_local)
+        self._is_shut = False
+        context, proxy = _make_ssl_context(endpoint.base_url), proxy_of(endpoint.base_url)
+        self._new_client = partial(httpx.Client, headers=headers, verify=context, trust_env=False, proxy=proxy)
         try:
             self._client = self._new_client()
         except (ValueError, ImportError, httpx.InvalidURL):
             raise NotSetUpError(
-                "the proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names cannot be used: it must be "
-                "http://HOST:PORT, https://... or socks5://... (which needs the package 'socksio')"
+                "the proxy that the variables name cannot be used: check HTTPS_PROXY, ALL_PROXY"
             ) from None
 
     @property
@@ -150,21 +149,23 @@ class Connection:
         self.close()
         self._client = self._new_client()
 
-    def send(self, method: str, path: str, body: RequestBody | None, silence: float) -> Reply:
+    def send(self, method: str, path: str, body: RequestBody | None, silence: float | None = None) -> Reply:
         with self.open(method, path, body, silence) as reply:
             return reply.read()
 
     @contextmanager
-    def open(self, method: str, path: str, body: RequestBody | None, silence: float) -> Iterator[OpenReply]:
+    def open(
+        self, method: str, path: str, body: RequestBody | None, silence: float | None = None
+    ) -> Iterator[OpenReply]:
         """Send a request and yield the reply as it arrives. `silence` is its longest pause, in seconds."""
         remaining = max(self.remaining, 0.001)
-        connect, write = min(self.timing.connect, remaining), min(self.timing.write, remaining)
+        connect, read = min(self.timing.connect, remaining), remaining if silence is None else min(silence, remaining)
         with self._translated_errors():
             request = self._client.build_request(
                 method,
                 self.endpoint.base_url + path,
                 content=None if body is None else body.content,
-                timeout=(connect, min(silence, remaining), write, connect),
+                timeout=(connect, read, remaining, connect),
                 extensions={"trace": self._watch},
             )
         with self._shut_at_the_deadline(remaining):
@@ -173,17 +174,22 @@ class Connection:
                 response = self._client.send(request, stream=True)
             try:
                 headers = {name.lower(): value for name, value in response.headers.items()}
-                packed = headers.get("content-encoding", "identity").strip().lower() not in ("", "identity")
-                if packed and response.is_success:
-                    raise LLMError(
-                        f"{self.endpoint.host} sent a compressed answer (Content-Encoding: "
-                        f"{shown(headers['content-encoding'][:40])}), which was not asked for and may be of any size: "
-                        "let the server, or the proxy before it, send answers as they are"
-                    )
-                pieces = () if packed else response.iter_raw()
-                yield OpenReply(response.status_code, headers, self._pieces(pieces))
+                pieces = self._pieces(response.iter_raw())
+                coding = headers.get("content-encoding", "identity").strip().lower()
+                if coding not in ("", "identity"):
+                    pieces = self._unpacked_refusal(pieces, coding, response.is_success)
+                yield OpenReply(response.status_code, headers, pieces)
             finally:
                 response.close()
+
+    def _unpacked_refusal(self, pieces: Iterable[bytes], coding: str, is_success: bool) -> Iterator[bytes]:  # noqa: FBT001
+        """Return the beginning of a compressed refusal. Raises LLMError for an answer, which may be of any size."""
+        if not is_success:
+            return iter([_unpacked(pieces)])
+        raise LLMError(
+            f"{self.endpoint.host} sent a compressed answer (Content-Encoding: {shown(coding[:40])}), which was not "
+            "asked for and may be of any size: let the server, or the proxy before it, send answers as they are"
+        )
 
     def _pieces(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         size, most = 0, self.timing.largest_reply
@@ -193,6 +199,11 @@ class Connection:
                 if size > most:
                     raise LLMError(f"{self.endpoint.host} sent more than {most >> 20} MB: no response is that long")
                 yield piece
+            if self._is_shut:  # which a reply of unknown length takes for its end
+                raise self._out_of_time()
+
+    def _out_of_time(self) -> LLMError:
+        return LLMError(f"{self.endpoint.host} has not finished the answer within --llm-timeout", "timeout")
 
     @contextmanager
     def _shut_at_the_deadline(self, remaining: float) -> Iterator[None]:
@@ -202,7 +213,7 @@ class Connection:
         a little later than they do, since their messages say more.
         """
         timer = threading.Timer(min(remaining + 0.1, threading.TIMEOUT_MAX), self._shut)
-        timer.daemon = True
+        timer.daemon, self._is_shut = True, False
         timer.start()
         try:
             yield
@@ -212,6 +223,7 @@ class Connection:
     def _shut(self) -> None:
         import socket
 
+        self._is_shut = True
         if self._socket is not None:
             with suppress(OSError):  # not SSLSocket's shutdown: a write after it would be in plain text
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
@@ -220,6 +232,7 @@ class Connection:
         """Remember the socket of a new connection."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._socket = details["return_value"].get_extra_info("socket")
+            _keep_alive(self._socket, *self.timing.alive)
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
@@ -231,7 +244,40 @@ class Connection:
         except (httpx.HTTPError, OSError, UnicodeError) as error:
             unsent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, UnicodeError)
             self.has_sent = self.has_sent and not isinstance(error, unsent)
+            if self._is_shut or (isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout) and self.remaining <= 0.1):
+                raise self._out_of_time() from None
             raise _explain_failure(error, self.endpoint) from None
+
+
+def proxy_of(base_url: str) -> str | None:
+    """Return the proxy to an address. None leads to this machine: the request may be plain http, and it holds the key.
+
+    Raises NotSetUpError.
+    """
+    return None if is_this_machine(urlsplit(base_url).hostname or "") else proxy_for(base_url)
+
+
+def _keep_alive(connected: Any, first: int, every: int, times: int) -> None:
+    """Let TCP ask whether a silent host is there, so that a silence alone is no error."""
+    import socket
+
+    options = ("TCP_KEEPIDLE", first), ("TCP_KEEPINTVL", every), ("TCP_KEEPCNT", times)
+    with suppress(OSError, AttributeError):
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in options:
+            if hasattr(socket, name):
+                connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _unpacked(pieces: Iterable[bytes]) -> bytes:
+    """Return the beginning of a compressed body, b"" if it is neither gzip nor deflate."""
+    import zlib
+
+    packed = b"".join(pieces)
+    for window in (zlib.MAX_WBITS | 32, -zlib.MAX_WBITS):
+        with suppress(zlib.error):
+            return zlib.decompressobj(window).decompress(packed, _LONGEST_UNPACKED)
+    return b""
 
 
 def _explain_failure(error: Exception, endpoint: Endpoint) -> LLMError | PassingFailure:
@@ -271,6 +317,9 @@ def _explain_tls(error: Exception, endpoint: Endpoint) -> str:
     import ssl
 
     cause = _find_cause(error, ssl.SSLError)
+    if cause is not None and "CERTIFICATE_REQUIRED" in (cause.reason or "").upper():
+        way = "use an address before it that asks for none, or a proxy of yours that has one"
+        return f"{endpoint.netloc} demands a client certificate, which code-commit has none of: {way}"
     if isinstance(cause, ssl.SSLCertVerificationError):
         certificate = f"the certificate of {endpoint.host} is not trusted ({cause.verify_message})"
         return f"{certificate}: if a proxy of yours signs it, name its authority with SSL_CERT_FILE"
@@ -310,87 +359,12 @@ def _make_ssl_context(base_url: str) -> Any:
     if not file and not folder and any(Path(hashed_folder).glob("*.0")):
         folder = hashed_folder
     try:
-        return ssl.create_default_context(cafile=file, capath=folder) if file or folder else httpx.create_ssl_context()
+        if not file and not folder:
+            return httpx.create_ssl_context(trust_env=False)
+        context = ssl.create_default_context(cafile=file, capath=folder)
     except OSError as error:
         raise NotSetUpError(
             f"the certificate authorities cannot be read: {error}; check SSL_CERT_FILE and SSL_CERT_DIR"
         ) from error
-
-
-def read_events(pieces: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
-    """Yield (event name, data) of each event that has data, including a last one without a blank line after it."""
-    name = ""
-    data = bytearray()  # joining a list takes 80 bytes for each line
-    for line in chain(_read_lines(pieces), [b""]):
-        if not line:
-            if data:
-                yield name, bytes(data[1:])
-            name, data = "", bytearray()
-            continue
-        field, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
-        if field == b"data":
-            data += b"\n"
-            data += value
-        elif field == b"event":
-            name = value.decode("utf-8", "replace")
-
-
-def _read_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield each line of a stream as soon as its end arrives, LF or CR LF."""
-    unfinished: list[bytes] = []
-    for piece in pieces:
-        first, *others = piece.split(b"\n")
-        unfinished.append(first)
-        for line in others:
-            yield b"".join(unfinished).removesuffix(b"\r")
-            unfinished = [line]
-    yield b"".join(unfinished)
-
-
-def json_or_text(data: bytes) -> Any:
-    """Return the parsed JSON, with null for NaN and infinite numbers, or the text if it is not JSON."""
-    try:
-        return json.loads(data, parse_constant=lambda _: None, parse_float=_finite)
-    except (ValueError, RecursionError):
-        return data.decode("utf-8", "replace")
-
-
-def _finite(digits: str) -> float | None:
-    number = float(digits)
-    return number if math.isfinite(number) else None
-
-
-def member(value: object, *names: str) -> Any:
-    """Return the member of parsed JSON at a path of names, None if it is missing."""
-    for name in names:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(name)
-    return value
-
-
-def text_of(value: object, *names: str) -> str:
-    found = member(value, *names)
-    return found if isinstance(found, str) else ""
-
-
-def list_of(value: object, *names: str) -> list[Any]:
-    found = member(value, *names)
-    return found if isinstance(found, list) else []
-
-
-def members_of(value: object, *names: str) -> dict[str, Any]:
-    found = member(value, *names)
-    return found if isinstance(found, dict) else {}
-
-
-def count_of(value: object, *names: str) -> int:
-    found = member(value, *names)
-    return found if has_count(value, *names) else 0
-
-
-def has_count(value: object, *names: str) -> bool:
-    """Tell whether the member is a plausible count: no prompt has more than 10**12 tokens."""
-    found = member(value, *names)
-    return isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= 10**12
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # Python 3.13 sets it: many a company's authority fails it
+    return context

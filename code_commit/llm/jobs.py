@@ -9,8 +9,10 @@ from urllib.parse import quote
 from code_commit.errors import CodeCommitError, LLMError
 from code_commit.exchange import RequestBody
 from code_commit.llm.call import Call
-from code_commit.llm.http import PassingFailure, Reply, member, text_of
-from code_commit.llm.refusals import asked_delay, explain_failure
+from code_commit.llm.http import PassingFailure, Reply
+from code_commit.llm.refusals import explain_failure
+from code_commit.llm.values import member, text_of
+from code_commit.llm.waits import asked_wait
 
 _FINAL = """
     completed incomplete failed cancelled canceled expired budget_exceeded requires_action requires_continuation
@@ -23,9 +25,9 @@ _RETRIED_CODES = frozenset(
 
 def run_job(call: Call, path: str) -> Reply:
     """Create a job at the path and return its final reply. Raises PassingFailure, and LLMError at the deadline."""
-    with call.start(path, call.timing.read) as opened:
+    with call.start(path) as opened:
         reply = opened.read()
-    _check_job(call, reply)
+    call.check(reply, is_job)
     if _is_final(reply):
         return reply
     job_id = text_of(reply.body, "id")
@@ -67,7 +69,8 @@ def _follow(call: Call, job_path: str, reply: Reply) -> Reply:
         while not _is_final(reply):
             call.listener.progressed(text_of(reply.body, "status") or "waiting")
             asked = {"retry-after-ms": reply.headers.get("openai-poll-after-ms", ""), **reply.headers}
-            _pause(call, min(asked_delay(asked, None) or pause, call.timing.longest_poll))
+            wait = asked_wait(asked, None, "", call.timing.wall_clock())
+            _pause(call, min(wait or pause, call.timing.longest_poll))
             pause = min(pause * call.timing.poll_growth, call.timing.longest_poll)
             reply = _fetch(call, job_path)
     return reply
@@ -93,17 +96,17 @@ def _fetch(call: Call, job_path: str) -> Reply:
     def ask() -> Reply:
         reply = call.connection.send("GET", job_path, None, call.timing.read)
         if reply.status != 404:
-            _check_job(call, reply)
+            call.check(reply, is_job)
             return reply
         raise PassingFailure(f"{call.endpoint.host} does not find the job", "missing", reply=reply)
 
     return call.retry(ask, longest_wait=call.timing.longest_poll)
 
 
-def _check_job(call: Call, reply: Reply) -> None:
-    """Raise like `Call.check` unless the job has a state. A failed job may have an `error` member too."""
-    if not (reply.is_success and text_of(reply.body, "status")):
-        call.check(reply)
+def is_job(body: Any) -> bool:
+    """Tell whether a reply has a job's state. A failed job may have an `error` member too."""
+    state = text_of(body, "status")
+    return state in _FINAL_STATES or bool(state and text_of(body, "id"))
 
 
 def _pause(call: Call, seconds: float) -> None:

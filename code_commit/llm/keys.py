@@ -78,11 +78,11 @@ def require_key(provider: str, keys: Keys) -> ApiKey | None:
     """Return the provider's key, None if it needs none (`replay`, and `chat` without one). Raises NoKeyError."""
     variable = VENDORS[provider].key_variable
     if provider in keys.unfit:
-        raise NoKeyError(keys.unfit[provider], provider)
+        raise NoKeyError(keys.unfit[provider], provider=provider)
     if provider in keys or not variable or not VENDORS[provider].needs_key:
         return keys.get(provider)
     way = f"write it into {AGENT_CONFIG}/{provider}-key.txt (mode 600) or set {variable}"
-    raise NoKeyError(f"no key for {provider}: {way}", provider)
+    raise NoKeyError(f"no key for {provider}: {way}", provider=provider)
 
 
 def _read_key_file(project: Project, provider: str) -> str | None:

@@ -4,14 +4,15 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from code_commit.llm.http import count_of, is_this_machine, json_or_text, list_of, member, members_of, text_of
+from code_commit.llm.http import Endpoint, is_this_machine
 from code_commit.llm.models import VENDORS, check_base_url
+from code_commit.llm.values import count_of, json_or_text, list_of, member, members_of, text_of
 from code_commit.llm.vendor import LlmConfig
 from code_commit.settings import SERVER
 
@@ -36,6 +37,21 @@ def with_window(llm: LlmConfig) -> LlmConfig:
             settings = settings._replace(context_window=window, sources=sources)
         return llm._replace(settings=settings, tells_progress=bool(defaults))
     return llm
+
+
+def loaded_window(endpoint: Endpoint, headers: Mapping[str, str]) -> int:
+    """Return the window with which Ollama has loaded the model, 0 if no such server on this machine tells it."""
+    if not (endpoint.is_local and endpoint.base_url.startswith("http:")):
+        return 0
+    with suppress(OSError):
+        about = _ask(dict(headers), _PATIENCE, f"{_root(endpoint.base_url)}/api/ps")
+        loaded = [
+            each
+            for each in list_of(about, "models")
+            if endpoint.model in (text_of(each, "model"), text_of(each, "name"))
+        ]
+        return next(filter(None, (count_of(each, "context_length") for each in loaded)), 0)
+    return 0
 
 
 def _ask(headers: dict[str, str], patience: float, url: str, body: object = None) -> Any:

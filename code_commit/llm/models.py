@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Container, Mapping
 from typing import NamedTuple
 
-from code_commit.errors import NoKeyError, NotSetUpError, TooLittleMoneyError
+from code_commit.errors import Message, Named, NoKeyError, NotSetUpError, TooLittleMoneyError
 from code_commit.exchange import Prompt, Usage
 from code_commit.llm import anthropic, chat, gemini, openai, replay
 from code_commit.llm.http import is_this_machine
@@ -33,12 +33,12 @@ LEAST_OUTPUT = 8_000  # tokens of the shortest useful answer, its reasoning incl
 
 
 def choose_model(
-    model: str, keys: Container[str] = (), unfit: Mapping[str, str] = {}, option: str = "--model"
+    model: str, keys: Container[str] = (), unfit: Mapping[str, str] = {}, setting: str = "model"
 ) -> ModelChoice:
     """Return the LLM that `model` names, or the default one of the first provider that has a key.
 
     Raises NotSetUpError for an unknown name; without a name, also if there is no key or the first one is `unfit`, with
-    the reason. `option` is the option that names the model.
+    the reason. `setting` is the one that names the model.
     """
     if not model:
         return _default_choice(keys, unfit)
@@ -47,21 +47,22 @@ def choose_model(
         if chosen := name if colon else named.default_model:
             return ModelChoice(prefix, chosen)
         what = "the model's name" if named.api else "a folder of recorded responses"
-        raise NotSetUpError(
-            f"{option} {prefix} needs {what}: write {option} {prefix}:{'NAME' if named.api else 'FOLDER'}"
-        )
+        way = Named(setting, f"{prefix}:{'NAME' if named.api else 'FOLDER'}")
+        raise NotSetUpError(Named(setting, prefix), f" needs {what}: write ", way)
     for vendor in VENDORS.values():
         if vendor.bare_names and re.fullmatch(vendor.bare_names, model):
             return ModelChoice(vendor.name, model)
     if prefix in _LOCAL_SERVERS:
-        server = f"chat:{name or 'NAME'} --base-url http://127.0.0.1:{_LOCAL_SERVERS[prefix]}/v1"
-        raise NotSetUpError(f"there is no provider '{prefix}': use {option} {shown(server)}")
+        server = Named(setting, shown(f"chat:{name or 'NAME'}"))
+        at = Named("base_url", f"http://127.0.0.1:{_LOCAL_SERVERS[prefix]}/v1")
+        raise NotSetUpError(f"there is no provider '{prefix}': use ", server, " ", at)
     known = [*VENDORS, *(name for vendor in VENDORS.values() for name in vendor.models)]
     hint = did_you_mean(prefix if colon else model, VENDORS if colon else known)
     names = ", ".join(f"{name}:" for name in VENDORS)
     if colon and re.fullmatch(r"\w[\w.-]*", prefix):
-        ways = f": use {option} {shown(f'chat:{name}')} with --base-url, or one of {names}"
-        raise NotSetUpError(f"there is no provider '{shown(prefix)}'{hint or ways}")
+        server = Named(setting, shown(f"chat:{name}"))
+        ways: Message = (": use ", server, " with ", Named("base_url"), f", or one of {names}")
+        raise NotSetUpError(f"there is no provider '{shown(prefix)}'", *((hint,) if hint else ways))
     raise NotSetUpError(f"unknown model '{shown(model)}': put its provider before it, one of {names}{hint}")
 
 
@@ -72,7 +73,7 @@ def choose_fallback(choice: ModelChoice, settings: Settings) -> LlmConfig | None
     """
     if not settings.fallback_model:
         return None
-    fallback = choose_model(settings.fallback_model, option="--fallback-model")
+    fallback = choose_model(settings.fallback_model, setting="fallback_model")
     own = bound_base_url(settings, "fallback_")
     base_url = own or (bound_base_url(settings) if fallback.provider == choice.provider else "")
     return LlmConfig(fallback, None, settings._replace(fallback_model="", base_url=base_url, context_window=None))
@@ -87,16 +88,18 @@ def doubt_model(choice: ModelChoice) -> list[str]:
 def _default_choice(keys: Container[str], unfit: Mapping[str, str]) -> ModelChoice:
     for vendor in VENDORS.values():
         if vendor.name in unfit:
-            raise NoKeyError(unfit[vendor.name], vendor.name)
+            raise NoKeyError(unfit[vendor.name], provider=vendor.name)
         if vendor.name in keys and vendor.default_model:
             return ModelChoice(vendor.name, vendor.default_model)
         if vendor.name in keys:
-            raise NotSetUpError("chat key found: name model and base_url, such as --model chat:NAME --base-url URL")
+            server = Named("model", "chat:NAME"), " ", Named("base_url", "URL")
+            raise NotSetUpError("chat key found: name model and base_url, such as ", *server)
     vendors = [vendor for vendor in VENDORS.values() if vendor.default_model]
     names, variables = (vendor.name for vendor in vendors), (vendor.key_variable for vendor in vendors)
     raise NoKeyError(
         f"no API key: put one into {AGENT_CONFIG}/PROVIDER-key.txt ({', '.join(names)}; mode 600) "
-        f"or a variable ({', '.join(variables)}), or name a --model"
+        f"or a variable ({', '.join(variables)}), or name a ",
+        Named("model"),
     )
 
 
@@ -106,19 +109,20 @@ def check_base_url(choice: ModelChoice, settings: Settings, role: str = "") -> s
     A key must not go to an arbitrary URL, nor to another provider's. `role` is the prefix of the options' names
     (`fallback`).
     """
-    vendor, lead = VENDORS[choice.provider], f"--{role}-" if role else "--"
+    vendor, lead = VENDORS[choice.provider], f"{role}_" if role else ""
     if vendor.api is None:
         return ""
     if not settings.base_url:
         if not vendor.base_url:
-            raise NotSetUpError(f"{lead}model {vendor.name}: needs {lead}base-url, such as {_A_SERVER}")
+            model, server = Named(f"{lead}model", f"{vendor.name}:"), Named(f"{lead}base_url")
+            raise NotSetUpError(model, " needs ", server, f", such as {_A_SERVER}")
         return vendor.base_url
     owner, _, address = bound_base_url(settings).partition(":")
     if owner not in ("", *VENDORS):
         owner, address = choice.provider, settings.base_url
-    url = _check_url(address, settings.allow_http, f"{lead}base-url")
+    url = _check_url(address, settings.allow_http, Named(f"{lead}base_url"))
     if owner != choice.provider:
-        raise NotSetUpError(_explain_owner(choice, settings, owner, role))
+        raise NotSetUpError(*_explain_owner(choice, settings, owner, role))
     is_bare_host = url.count("/") == len("//")
     has_version = re.search(r"/v\d+[a-z0-9]*$", url) is not None
     if has_version or not vendor.base_url or not (vendor.adds_version_to_paths or is_bare_host):
@@ -140,32 +144,38 @@ def bound_base_url(settings: Settings, role: str = "") -> str:
     return f"{choose_model(beside).provider if beside else ''}:{url}"
 
 
-def _explain_owner(choice: ModelChoice, settings: Settings, owner: str, role: str) -> str:
+def _explain_owner(choice: ModelChoice, settings: Settings, owner: str, role: str) -> Message:
     lead = f"{role}_" if role and settings.fallback_base_url else ""
-    where, option = settings.origin(f"{lead}base_url")[0], f"--{role}-" if role else "--"
-    own = f"{option}model {choice} {option}base-url {VENDORS[choice.provider].base_url or _A_SERVER}"
+    where, of_role = settings.origin(f"{lead}base_url")[0], f"{role}_" if role else ""
+    model = shown(str(choice))
     if owner:
-        return f"{where} is for {owner}, and the model is {shown(str(choice))}: name its own address too: {shown(own)}"
+        address = Named(f"{of_role}base_url", VENDORS[choice.provider].base_url or _A_SERVER)
+        own = Named(f"{of_role}model", model), " ", address
+        return where, f" is for {owner}, and the model is {model}: name its own address too: ", *own
     url = shown(getattr(settings, f"{lead}base_url"))
     return (
-        f"{where} names no provider, and the model is {shown(str(choice))}: write {choice.provider}:{url} if that is "
-        f"its address, or name both in one place, such as {option}model chat:NAME {option}base-url {url}"
+        where,
+        f" names no provider, and the model is {model}: write {choice.provider}:{url} if that is its address, ",
+        "or name both in one place, such as ",
+        *(Named(f"{of_role}model", "chat:NAME"), " ", Named(f"{of_role}base_url", url)),
     )
 
 
-def _check_url(url: str, allow_http: bool, option: str) -> str:  # noqa: FBT001 - it is the setting of this name
+def _check_url(url: str, allow_http: bool, setting: Named) -> str:  # noqa: FBT001 - it is the setting of this name
     if "://" not in url:
-        raise NotSetUpError(f"{option} lacks https:// or http:// at its beginning")
+        raise NotSetUpError(setting, " lacks https:// or http:// at its beginning")
     parts = _URL.fullmatch(url)
     if parts is None or int(parts["port"] or 443) not in range(1, 2**16) or not _is_host(parts["host"]):
         raise NotSetUpError(
-            f"{option} must be an address such as https://api.openai.com/v1: https (or http for this machine), host "
-            "and path, without user name and password (keys go in headers only), query string or fragment"
+            setting,
+            " must be an address such as https://api.openai.com/v1: https (or http for this machine), host "
+            "and path, without user name and password (keys go in headers only), query string or fragment",
         )
     if parts["scheme"].lower() == "http" and not allow_http and not is_this_machine(parts["host"].strip("[]")):
         raise NotSetUpError(
-            f"{option} would send the key to {parts['host']} unencrypted: use https. Only on a network that you trust, "
-            "allow_http = true in config.toml permits http"
+            setting,
+            f" would send the key to {parts['host']} unencrypted: use https. Only on a network that you trust, "
+            "allow_http = true in config.toml permits http",
         )
     return (parts["address"].lower() + (parts["path"] or "")).rstrip("/")
 
@@ -256,8 +266,8 @@ def require_price(choice: ModelChoice, settings: Settings) -> Price:
     price = price_of(choice, settings)
     if price is None:
         table = f'[prices."{choice.name}"] with input and output, US dollars per million tokens,'
-        message = f"--max-cost needs a price for {choice.name}: write {table} into {AGENT_CONFIG}/config.toml"
-        raise NotSetUpError(message)
+        message = f" needs a price for {choice.name}: write {table} into {AGENT_CONFIG}/config.toml"
+        raise NotSetUpError(Named("max_cost"), message)
     return price
 
 
@@ -337,5 +347,5 @@ def require_money(choice: ModelChoice, settings: Settings, prompt: Prompt) -> st
         return f"{most}: the run asks {choice.provider} to count the prompt before it sends the request"
     needed = math.ceil(least.usd * 10_000) / 10_000
     enough = math.ceil(most.usd * 10_000) / 10_000
-    told = f"--max-cost {left:g} is too little to ask {choice}: {most}; ${enough:.4f} is enough"
-    raise TooLittleMoneyError(told, needed)
+    told = f" is too little to ask {choice}: {most}; ${enough:.4f} is enough"
+    raise TooLittleMoneyError(Named("max_cost", f"{left:g}"), told, needed_usd=needed)

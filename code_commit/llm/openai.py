@@ -8,9 +8,11 @@ from typing import Any
 
 from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import Call
-from code_commit.llm.http import Endpoint, Reply, count_of, list_of, member, text_of
-from code_commit.llm.jobs import failure_of
+from code_commit.llm.http import Endpoint, Reply
+from code_commit.llm.jobs import failure_of, is_job
 from code_commit.llm.refusals import error_message
+from code_commit.llm.usage import Counts, maybe_count, usage_of
+from code_commit.llm.values import count_of, list_of, member, text_of
 from code_commit.llm.vendor import API, Model, PriceChange, TokenCounter, Vendor, cut_off
 from code_commit.settings import Price
 
@@ -67,6 +69,14 @@ def read(call: Call, reply: Reply) -> Response:
         incomplete=_incomplete(call, reply),
         is_cut_off=_is_cut_off(final),
         request_id=reply.headers.get("x-request-id") or text_of(final, "id") or None,
+        thoughts=_thoughts(final),
+    )
+
+
+def _thoughts(final: Any) -> str:
+    items = (item for item in list_of(final, "output") if text_of(item, "type") == "reasoning")
+    return "".join(
+        text_of(part, "text") for item in items for part in [*list_of(item, "summary"), *list_of(item, "content")]
     )
 
 
@@ -104,12 +114,16 @@ def _contents(final: Any, kind: str) -> list[Any]:
 
 def usage(final: Any) -> Usage:
     """Return the token counts. The input includes the cached and cache-written parts, the output the reasoning."""
-    return Usage(
-        input=count_of(final, "usage", "input_tokens"),
-        cached_input=count_of(final, "usage", "input_tokens_details", "cached_tokens"),
-        cache_write=count_of(final, "usage", "input_tokens_details", "cache_write_tokens"),
-        output=count_of(final, "usage", "output_tokens"),
-        reasoning=count_of(final, "usage", "output_tokens_details", "reasoning_tokens"),
+    counted = member(final, "usage")
+    return usage_of(
+        Counts(
+            input=maybe_count(counted, "input_tokens"),
+            output=maybe_count(counted, "output_tokens"),
+            total=maybe_count(counted, "total_tokens"),
+            cached=count_of(counted, "input_tokens_details", "cached_tokens"),
+            written=count_of(counted, "input_tokens_details", "cache_write_tokens"),
+            reasoning=count_of(counted, "output_tokens_details", "reasoning_tokens"),
+        )
     )
 
 
@@ -133,6 +147,7 @@ VENDOR = Vendor(
         request_body,
         usage,
         read,
+        is_job,
         counter=TokenCounter(lambda _: "/responses/input_tokens", count_body, "input_tokens"),
     ),
     default_model="gpt-6.2-sol",

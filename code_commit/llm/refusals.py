@@ -1,37 +1,91 @@
-"""Error replies: whether one can pass, and the advice to the user; by the vendors' references, else by HTTP status."""
+"""Refusals: whether a reply is one, its words, whether waiting can help, and the advice to the user.
+
+A reply is a refusal by its status, or because it has words and no answer. It is lasting, whatever the status, by the
+matter that the words speak of: a size, money, a period of a day or more, a model, a key.
+"""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from code_commit.errors import LLMError, LLMErrorKind
-from code_commit.llm.http import Endpoint, PassingFailure, Reply, list_of, member, text_of
+from code_commit.llm.http import Endpoint, PassingFailure, Reply
+from code_commit.llm.values import member, text_of
+from code_commit.llm.waits import asked_wait
 from code_commit.terminal import shown
 
 LONGEST_MESSAGE = 600
 _LONGEST_HEAD = 10_000  # of a web page, in which its title is looked for
+_MOST_WORDS, _DEEPEST = 20, 12
 
-_MONEY = r"credit_balance|insufficient_quota|(spend|usage)_limit|billing|payment_required|quota_exceeded"
-_TOO_LONG = r"context_length|context_size|string_above_max|request_(body_)?too_large"
-_KEY = frozenset(["invalid_api_key", "authentication_error", "authentication", "unauthenticated", "api_key_invalid"])
-_LASTING_CODES = """
-    invalid_request_error invalid_request invalid_argument failed_precondition
-    permission_error permission_denied not_found_error not_found
-"""
-_LASTING = frozenset(_LASTING_CODES.split())
-"""For an error that comes with status 200, or in the middle of a stream; every other one can pass."""
-
-_MONEY_MESSAGE = r"(?i)credit balance|spend(ing)? limit|usage limits?\b|insufficient (balance|funds|credit)"
-_TOO_LONG_MESSAGE = (
-    r"(?i)context (length|window|size|limit)|prompt is too long|maximum context|too many tokens|token count .* exceeds"
-    r"|context.{0,20}overflow"
+_HOLDS_WORDS = re.compile(
+    r"(?i)(error|message|e?msg|details?|title|cause|explanation|description|(^|_)reason|^raw)s?$|^error(?!.*(code|type|id)$)"
 )
-_Advice = tuple[LLMErrorKind, str]  # the kind of the error, and the advice to the user
+_HOLDS_CODES = ("code", "type", "status", "reason", "error_code", "status_code", "statusCode", "quotaId")
+_HOLDS_PARAMETERS = ("param", "parameter", "loc")
+_SUCCESS = re.compile(r"(?i)\s*(success(ful)?(ly)?|ok(ay)?|none|null|true|false)?[.!]?\s*|\d+")
 
 _PASSING_STATUSES = frozenset({408, 409, 425, 429, 499})
-
 _UNPAID_STATUSES = {*range(300, 500), 503, 529} - {303, 408, 499}
 """The statuses of a refused request. The others may come from a gateway while the provider goes on."""
+
+_Advice = tuple[LLMErrorKind, str]  # the kind of the error, and the advice to the user
+
+_ASIDE = re.compile(r"https?://\S+|\(e\.g\.[^)]*\)")  # Google's "(e.g. check quota)" is no used up quota
+_KEY_CODES = frozenset(
+    ["invalid_api_key", "authentication_error", "authentication", "unauthenticated", "api_key_invalid"]
+)
+_KEY = re.compile(
+    r"(?i)\b(api|access|secret)[ _-]?key\b.{0,60}\b(in?valid|incorrect|wrong|missing|unknown|expired|revoked|not)\b"
+    r"|\b(invalid|incorrect|wrong|missing|unknown|expired|no)( (api|access|secret)[ _-]?(key|token)| key provided)\b"
+)
+_NUMBER = r"(\d[\d,_]*)"
+_ASKED = re.compile(
+    rf"(?i)\brequest(?:ed)?\W*(?:(?:has|had|uses|is|of|with|contains|needs|for)\W+)?(?:about )?{_NUMBER}"
+    rf"|{_NUMBER} tokens? >"
+)
+_LIMIT = re.compile(rf"(?i)\b(?:limit|max(?:imum)?|allowed|at most)\W*(?:(?:is|of)\W+)?{_NUMBER}|tokens? > {_NUMBER}")
+_NO_LIMIT = re.compile(r"(?i)\blimit['\"]?\s*(?:is|of|:|=)?\s*0(?![\d.,]*\d)")
+_RATE = re.compile(r"(?i)\b(per|a|each|/) ?(min(ute)?|sec(ond)?|hour|hr)\b|\b[rt]p[ms]\b|per(minute|second|hour)")
+_LONG_PERIOD = re.compile(r"(?i)\b(per|a|each|/)[ -]?(day|week|month)\b|\b[rt]pd\b|\b(daily|weekly|monthly)\b|perday")
+_NO_MONEY = re.compile(
+    r"(?i)\b(balance|budget|prepaid|arrears|insufficient (funds|credits?|quota)|(extra|additional) usage)\b"
+    r"|余额|欠费|额度不足"  # of Chinese gateways, which answer 403 or 429 with these words alone
+)
+_MONEY = re.compile(
+    r"(?i)\b(billing|payment|quota|credits?|purchase|recharge|top.?up|usage limits?|spend(ing)?( limits?)?)\b"
+)
+_PROMPT = r"(?:prompt|inputs?|context|tokens?|messages|conversation|payload|body|entity)"
+_SIZE = r"(?:too (?:long|large|big|many)|exceed\w*|maximum|(?:greater|larger|longer) than|overflow\w*|limit|range)"
+_TOO_LONG = re.compile(
+    rf"(?i)\b{_PROMPT}\b.{{0,80}}\b{_SIZE}\b|\b{_SIZE}\b.{{0,60}}\b{_PROMPT}\b|\brequest\W+(is |size )*too (large|long)"
+    r"|\b(context|input|prompt) (length|window|size)\b|string above max"
+)
+_OTHER_LIMIT = re.compile(r"(?i)\btime|\brate\b|concurren|\brequests\b|\bexpired?\b")
+_OUTPUT = re.compile(r"(?i)\b(max_(completion_|output_)?tokens|maxOutputTokens)\b")
+_TOO_LARGE = re.compile(r"(?i)too (large|high|big|many)|exceed|greater|larger|>|at most|less than|maximum|range")
+_NOT_THERE = (
+    r"(not[ _-](exist|found|known|supported|valid|a valid|enabled)|no such|unknown|invalid model|unsupported"
+    r"|(doesn|isn).t|does not (exist|support)|no (available )?channel|no access|not have access"
+    r"|decommission|deprecat|retired|shut ?down)"
+)
+_NO_MODEL = re.compile(
+    rf"(?i)\b(model|deployment|engine)s?\b.{{0,80}}{_NOT_THERE}|{_NOT_THERE}.{{0,40}}\b(model|deployment|engine)s?\b"
+)
+_MAY_COME = re.compile(r"(?i)load|busy|capacity|temporar|moment|later|again|warm|starting|ready|unavailable")
+_LASTING_CODES = re.compile(r"(?i)\b(invalid|permission|forbidden|not found|failed precondition|bad request)")
+"""For an error without a status, in a reply with status 200 or in the middle of a stream: the APIs' own codes."""
+
+
+class RefusedRequestError(LLMError):
+    """A refusal that waiting cannot change: what the API `said`, its reply, and the advice on it."""
+
+    def __init__(self, said: str, advice: str, kind: LLMErrorKind, reply: Reply) -> None:
+        super().__init__(f"{said}; {advice}", kind)
+        self.said = said
+        self.reply = reply
 
 
 def may_be_paid(*, sent: bool, status: int | None) -> bool:
@@ -39,34 +93,20 @@ def may_be_paid(*, sent: bool, status: int | None) -> bool:
     return sent and status not in _UNPAID_STATUSES
 
 
-def refusal_of(reply: Reply, endpoint: Endpoint) -> LLMError | PassingFailure:
-    if 300 <= reply.status < 400:
-        target = shown(endpoint.censor(reply.headers.get("location", ""))[:200])
-        return LLMError(
-            f"{endpoint.host} redirects to {target} (status {reply.status}): a key is never sent after a redirect; "
-            "name the right address with --base-url",
-            "refused",
-        )
-    body = unwrapped(reply.body)
-    codes, message = set(_codes(body)), error_message(body, endpoint)
-    status = reply.status if reply.status >= 400 else _embedded_status(codes, message)
-    where = f"{endpoint.host} answered {status}" if reply.status >= 400 else f"{endpoint.host} answered with an error"
-    said = f"{where}: {message}" if message else where
-    lasting = _lasting_advice(status, codes, message, body, endpoint)
-    if lasting is None and not _can_pass(status, codes, reply.headers):
-        lasting = _advice_by_status(status, codes, endpoint)
-    if lasting is not None:
-        kind, advice = lasting
-        return LLMError(f"{said}; {advice}", kind)
-    return PassingFailure(said, delay=asked_delay(reply.headers, body), reply=reply)
+def is_error(event: Any) -> bool:
+    """Tell whether JSON calls itself an error: a member `error` that is not empty, or a type of that name."""
+    body = unwrapped(event)
+    return bool(member(body, "error")) or "error" in (text_of(body, "type"), text_of(body, "object"))
 
 
-def explain_failure(error: Any, endpoint: Endpoint) -> str:
-    """Return a failed job's error in words, with advice if repeating it cannot help."""
-    body = {"error": error}
-    codes, message = set(_codes(body)), error_message(body, endpoint)
-    _, advice = _lasting_advice(_embedded_status(codes, message), codes, message, body, endpoint) or ("", "")
-    return "; ".join(filter(None, (message, advice)))
+def has_words(body: Any) -> bool:
+    """Tell whether a reply without an answer says why: it is a refusal then."""
+    return next(_said_in(unwrapped(body)), None) is not None
+
+
+def said_by(body: Any) -> str:
+    """Return the words of a refusal as they are."""
+    return "; ".join(_distinct(_said_in(unwrapped(body))))
 
 
 def unwrapped(body: Any) -> Any:
@@ -74,85 +114,204 @@ def unwrapped(body: Any) -> Any:
     return body[0] if isinstance(body, list) and len(body) == 1 else body
 
 
-def has_error(body: Any) -> bool:
-    """Tell whether a reply with status 200 is in fact an error."""
-    return bool(member(unwrapped(body), "error"))
+def refusal_of(reply: Reply, endpoint: Endpoint, now: float) -> RefusedRequestError | PassingFailure:
+    """Return what a refusal comes to. `now` is the time since 1970."""
+    if 300 <= reply.status < 400:
+        target = shown(endpoint.censor(reply.headers.get("location", ""))[:200])
+        return RefusedRequestError(
+            f"{endpoint.host} redirects to {target} (status {reply.status}): a key is never sent after a redirect",
+            "name the right address with --base-url",
+            "refused",
+            reply,
+        )
+    body = unwrapped(reply.body)
+    where = (
+        f"{endpoint.host} answered {reply.status}" if reply.status >= 400 else f"{endpoint.host} answered with an error"
+    )
+    message = error_message(body, endpoint)
+    said = f"{where}: {message}" if message else where
+    wait = asked_wait(reply.headers, body, message, now)
+    matter = _Matter.of(reply.status, body)
+    lasting = _lasting_advice(matter, wait, endpoint)
+    if lasting is None and not _can_pass(matter, reply):
+        lasting = _advice_by_status(matter, endpoint)
+    if lasting is not None:
+        kind, advice = lasting
+        return RefusedRequestError(said, advice, kind, reply)
+    return PassingFailure(said, delay=wait, reply=reply)
+
+
+def explain_failure(error: Any, endpoint: Endpoint) -> str:
+    """Return a failed job's error in words, with advice if repeating it cannot help."""
+    body = {"error": error}
+    _, advice = _lasting_advice(_Matter.of(200, body), None, endpoint) or ("", "")
+    return "; ".join(filter(None, (error_message(body, endpoint), advice)))
 
 
 def error_message(body: Any, endpoint: Endpoint) -> str:
-    """Return the API's message, or an HTML page's title, on one printable line: censored, then shortened."""
-    if isinstance(body, str):
-        title = re.search(r"(?is)<title>(.*?)</title>", body[:_LONGEST_HEAD])
-        text = title[1] if title else "" if body.lstrip()[:1] == "<" else body
-    else:
-        error = member(body, "error")
-        told = [member(error, "message"), error, member(body, "detail"), member(body, "message"), member(error, "code")]
-        text = next((text for text in told if isinstance(text, str) and text), "")
-    line = endpoint.censor(" ".join(text[: 4 * LONGEST_MESSAGE].split()))
+    """Return the API's words, or an HTML page's title, on one printable line: censored, then shortened."""
+    words = (
+        _distinct(_said_in(body))
+        or _sentences(body)
+        or [code for code in map(str, _scalars(body, _HOLDS_CODES)) if not code.isdigit()]
+    )
+    line = endpoint.censor(" ".join("; ".join(words)[: 4 * LONGEST_MESSAGE].split()))
     if len(line) > LONGEST_MESSAGE:
         return shown(line[:LONGEST_MESSAGE]) + "..."
     return shown(line.removesuffix("." if not line.endswith("..") else ""))
 
 
-def _codes(body: Any) -> Iterator[str]:
-    error = member(body, "error")
-    for holder in (error, member(error, "details"), *list_of(error, "details"), *list_of(body, "errors")):
-        for name in ("code", "type", "status", "reason", "error_code"):
-            value = member(holder, name)
-            if isinstance(value, str | int) and value:
-                yield str(value).lower()
+def _said_in(value: Any, depth: int = 0, *, is_said: bool = False) -> Iterator[str]:
+    """Yield the words of a body: strings under names such as `message`, at any depth; of a page its title."""
+    if isinstance(value, str):
+        if depth == 0:
+            title = re.search(r"(?is)<title>(.*?)</title>", value[:_LONGEST_HEAD])
+            value = title[1] if title else "" if value.lstrip()[:1] == "<" else value
+        if (is_said or depth == 0) and not _SUCCESS.fullmatch(value[:_LONGEST_HEAD]):
+            yield value
+    elif isinstance(value, list) and depth < _DEEPEST:
+        for part in value:
+            yield from _said_in(part, depth + 1, is_said=is_said)
+    elif isinstance(value, dict) and depth < _DEEPEST:
+        for name, part in value.items():
+            says = _HOLDS_WORDS.search(name) is not None and not name.lower().endswith(("code", "type", "id", "url"))
+            yield from _said_in(part, depth + 1, is_said=says)
 
 
-def _embedded_status(codes: set[str], message: str) -> int:
-    for code in codes:
-        if re.fullmatch(r"[45]\d\d", code):
-            return int(code)
-    if codes & _KEY:
-        return 401
-    return 400 if codes & _LASTING or _has(codes, _TOO_LONG) or re.search(_TOO_LONG_MESSAGE, message) else 500
+def _sentences(value: Any, depth: int = 0) -> list[str]:
+    """Return the first string of a body with a blank in it, under whatever name."""
+    if isinstance(value, str):
+        return [value] if depth and " " in value.strip() else []
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    found = (_sentences(part, depth + 1) for part in parts) if depth < _DEEPEST else iter([])
+    return next(filter(None, found), [])
 
 
-def _has(codes: set[str], pattern: str) -> bool:
-    return any(re.search(pattern, code) for code in codes)
+def _distinct(words: Iterator[str]) -> list[str]:
+    """Return a few of the words, sentences before single words, each once."""
+    told: list[str] = []
+    for text in sorted(islice(words, _MOST_WORDS), key=lambda text: " " not in text.strip()):
+        if not any(text in other for other in told) and (" " in text.strip() or not told):
+            told.append(text)
+    return told
 
 
-def _lasting_advice(status: int, codes: set[str], message: str, body: Any, endpoint: Endpoint) -> _Advice | None:
-    """Return the advice on an error that is permanent by the API's own words, None for any other."""
-    if status == 402 or _has(codes, _MONEY) or (status in (400, 403, 429) and re.search(_MONEY_MESSAGE, message)):
-        return "quota", "no money or quota is left there: top up, or raise the limit in the provider's console"
-    if status == 429 and _is_daily(body):
-        return "quota", "the quota of the day is used up: continue tomorrow, or raise it in the provider's console"
-    if status == 401 or codes & _KEY:
+@dataclass(frozen=True, slots=True)
+class _Matter:
+    """The matter of a refusal. `status` is that of the reply or in its body, `text` its codes and words as one."""
+
+    status: int
+    codes: frozenset[str]
+    code_words: str
+    text: str
+    parameters: frozenset[str]
+
+    @classmethod
+    def of(cls, status: int, body: Any) -> "_Matter":
+        codes = sorted({str(code) for code in _scalars(body, _HOLDS_CODES)})
+        code_words = re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]", " ", " ".join(codes))
+        words = "; ".join(_distinct(_said_in(body)))[: 8 * LONGEST_MESSAGE]
+        if status < 400:
+            status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), 0)
+        text = _ASIDE.sub(" ", f"{code_words}. {words}")
+        return cls(status, frozenset(code.lower() for code in codes), code_words, text, named_parameters(body))
+
+    def says(self, pattern: re.Pattern[str]) -> bool:
+        return pattern.search(self.text) is not None
+
+
+def named_parameters(body: Any) -> frozenset[str]:
+    """Return the parameters that a refusal names in members of their own."""
+    return frozenset(str(name) for name in _scalars(unwrapped(body), _HOLDS_PARAMETERS))
+
+
+def _scalars(body: Any, names: Iterable[str], depth: int = 0) -> Iterator[str | int]:
+    """Yield the strings and numbers under these names, at any depth, also those in lists there."""
+    if isinstance(body, list) and depth < _DEEPEST:
+        for part in body:
+            yield from _scalars(part, names, depth + 1)
+    if not isinstance(body, dict) or depth >= _DEEPEST:
+        return
+    for name in names:
+        found = body.get(name)
+        for value in found if isinstance(found, list) else [found]:
+            if isinstance(value, str | int) and not isinstance(value, bool) and value:
+                yield value
+    for part in body.values():
+        yield from _scalars(part, names, depth + 1)
+
+
+def _lasting_advice(matter: _Matter, wait: float | None, endpoint: Endpoint) -> _Advice | None:
+    """Return the advice on an error that waiting cannot help, None for any other."""
+    if matter.status == 401 or matter.codes & _KEY_CODES or (matter.says(_KEY) and matter.status != 429):
         if not endpoint.key_source:
             return "key", "it wants a key: write one into agent-config/chat-key.txt (mode 600)"
         return "key", f"the key from {endpoint.key_source} is refused: put a valid one there"
-    if status == 413 or _has(codes, _TOO_LONG) or (status in (400, 422) and re.search(_TOO_LONG_MESSAGE, message)):
-        advice = "start a new run with a smaller codeRollup.txt, or name a model with a larger window"
-        return "too_long", f"the prompt is too long for {endpoint.model}: {advice}"
+    if advice := _too_large(matter, endpoint):
+        return advice
+    if advice := _used_up(matter, wait):
+        return advice
+    is_of_model = matter.parameters <= {"body", "model"} and matter.status not in (404, 429)
+    if is_of_model and matter.says(_NO_MODEL) and not matter.says(_MAY_COME):
+        return "refused", f"check the name of the model ({endpoint.model}): --model"
     return None
 
 
-def _is_daily(body: Any) -> bool:
-    details = list_of(body, "error", "details")
-    violations = [violation for detail in details for violation in list_of(detail, "violations")]
-    return any("perday" in text_of(violation, "quotaId").lower() for violation in violations)
+def _used_up(matter: _Matter, wait: float | None) -> _Advice | None:
+    """Return the advice on money or a quota that is used up, None where a wait or a period of minutes helps."""
+    console = "raise the limit in the provider's console"
+    if matter.status >= 500 and matter.says(_MAY_COME):
+        return None
+    if matter.status == 402 or matter.says(_NO_LIMIT) or matter.says(_NO_MONEY):
+        return "quota", f"no money or quota is left there: top up, or {console}"
+    if any("perday" in code for code in matter.codes) or (matter.says(_LONG_PERIOD) and not wait):
+        return "quota", f"the quota of the day is used up: continue tomorrow, or {console}"
+    if not wait and matter.says(_MONEY) and not (matter.says(_RATE) or matter.says(_LONG_PERIOD)):
+        return "quota", f"no money or quota is left there: top up, or {console}"
+    return None
 
 
-def _can_pass(status: int, codes: set[str], headers: Mapping[str, str]) -> bool:
-    should_retry = headers.get("x-should-retry", "").strip().lower()
+def _too_large(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
+    """Return the advice on a request that is larger than a limit, None for any other."""
+    smaller = "start a new run with a smaller codeRollup.txt, or name a model with a larger window"
+    if matter.status != 413 and (matter.status == 429 or matter.says(_RATE)):
+        if not _asks_more_than_the_limit(matter.text):
+            return None
+        return "too_long", f"the request is larger than this limit, so waiting cannot help: {smaller} or limit"
+    is_too_long = matter.status == 413 or (matter.says(_TOO_LONG) and not matter.says(_OTHER_LIMIT))
+    if matter.says(_OUTPUT) and matter.says(_TOO_LARGE):
+        advice = "ask for a shorter answer with --max-output-tokens, or make the prompt smaller"
+        return "too_long" if is_too_long else "refused", advice
+    return ("too_long", f"the prompt is too long for {endpoint.model}: {smaller}") if is_too_long else None
+
+
+def _asks_more_than_the_limit(text: str) -> bool:
+    """Tell whether a message names the size that was asked for, and a limit that is smaller."""
+    asked, limit = _ASKED.search(text), _LIMIT.search(text)
+    if not asked or not limit:
+        return False
+    size, most = (int(re.sub(r"\D", "", next(filter(None, found.groups())))) for found in (asked, limit))
+    return size > most
+
+
+def _can_pass(matter: _Matter, reply: Reply) -> bool:
+    should_retry = reply.headers.get("x-should-retry", "").strip().lower()
     if should_retry in ("true", "false"):
         return should_retry == "true"
-    return "request_body_timeout" in codes or status in _PASSING_STATUSES or (status >= 500 and status != 501)
+    if "request_body_timeout" in matter.codes:
+        return True
+    if matter.status == 0:
+        return _LASTING_CODES.search(matter.code_words) is None
+    return matter.status in _PASSING_STATUSES or (matter.status >= 500 and matter.status != 501)
 
 
-def _advice_by_status(status: int, codes: set[str], endpoint: Endpoint) -> _Advice:
+def _advice_by_status(matter: _Matter, endpoint: Endpoint) -> _Advice:
     """Return the advice on a status that a retry cannot change."""
-    if status == 403:
+    if matter.status == 403:
         advice = f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
         return "key", advice
-    if status == 404 or "model_not_found" in codes:
-        where = f"the address of the API ({endpoint.base_url})"
-        hint = _mend_address(endpoint.base_url) if status == 404 else ""
+    if matter.status == 404:
+        where, hint = f"the address of the API ({endpoint.base_url})", _mend_address(endpoint.base_url)
         return "refused", f"check the name of the model ({endpoint.model}) and {where}{hint}"
     options = "--model, --max-output-tokens and --reasoning-effort"
     return "refused", f"the request was not accepted, and a retry cannot help: check {options}"
@@ -162,18 +321,3 @@ def _mend_address(url: str) -> str:
     if url.endswith("/chat/completions"):
         return "; leave /chat/completions out of it"
     return "" if re.search(r"/v\d", url) else f"; try {url}/v1"
-
-
-def asked_delay(headers: Mapping[str, str], body: Any) -> float | None:
-    """Return the seconds to wait that a reply asks for: retry-after-ms, retry-after, Google's RetryInfo, or None."""
-    milliseconds, seconds = _number(headers.get("retry-after-ms", "")), _number(headers.get("retry-after", ""))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    if seconds is not None:
-        return seconds
-    delays = (text_of(detail, "retryDelay") for detail in list_of(body, "error", "details"))  # such as "34.07s"
-    return next((_number(delay.removesuffix("s")) for delay in delays if delay), None)
-
-
-def _number(text: str) -> float | None:
-    return float(text) if re.fullmatch(r"\s*\d{1,12}(\.\d{0,12})?\s*", text, re.ASCII) else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from code_commit.exchange import Prompt, Response, Usage
-from code_commit.llm.call import Call, Events
+from code_commit.llm.call import Call, Events, HasAnswer
 from code_commit.llm.http import Endpoint, Reply
 from code_commit.settings import Price, Settings
 
@@ -80,9 +80,12 @@ class API(NamedTuple):
     usage: Callable[[Any], Usage]  # returns the tokens that the body of a final reply counts, 0 if it has no count
     read: Callable[[Call, Reply], Response]
     """Returns the answer without its usage. Raises LLMError, or PassingFailure if the request can be retried."""
+    has_answer: HasAnswer
     assemble: Callable[[Call, Events], dict[str, Any]] | None = None
     """Joins the events of a streamed answer; None for a background job."""
     counter: TokenCounter | None = None
+    renames: Mapping[str, str] = {}
+    """The other name of each limit of the answer, for servers that know only that one."""
 
 
 def bearer_header(key: str, _: Settings) -> dict[str, str]:
@@ -114,6 +117,13 @@ class Vendor(NamedTuple):
 def max_output(model: Model | None, settings: Settings) -> int:
     """Return the output limit for an API that requires one, from the setting or else the model."""
     return settings.max_output_tokens or (model.max_output if model else _UNKNOWN_MAX_OUTPUT)
+
+
+def has_open_block(text: str) -> bool:
+    """Tell whether an answer's last fence of three carets opens a block."""
+    fence = ("\n" + text).rfind("\n^^^")
+    line = text[fence:].partition("\n")[0]
+    return fence >= 0 and not re.fullmatch(r"\^{3,}[ \t]*(end|delete)?\s*", line)
 
 
 def estimate_tokens(text: str) -> int:

@@ -40,6 +40,7 @@ whether a path may be written.
 """
 
 import re
+from collections.abc import Iterable
 from itertools import pairwise
 
 from code_commit.changes import (
@@ -54,21 +55,12 @@ from code_commit.changes import (
     RequestedChange,
     quoted,
 )
+from code_commit.grammar import ALONE, CANNOT, FENCES, FILES, OPENING_ALONE, SHORTEST_FENCE
 from code_commit.parse import fences
 from code_commit.parse.fences import Block, Findings, TreeView
 from code_commit.parse.thoughts import end_thoughts, find_thoughts, report_thoughts, suspect_tagged_blocks
 
 __all__ = ["TreeView", "blocks_of", "end_thoughts", "notes_of", "parse_response", "read_response"]
-
-_DECLINE = "cannot"  # opens the block of a reason, in any case; a file of this name is sent as `./cannot`
-_LISTING = re.compile(r"(?i:files):?")  # a file of this name is sent as `./files`
-_DECLINING = re.compile(rf"(?i:{_DECLINE})(?![\w/-]|\.\S)")
-_LIST = "files"  # opens a list of files to be seen whole, in any case
-
-_MIXED = {
-    _DECLINE: "^^^cannot stands beside blocks of files: send it alone, or the files without it",
-    _LIST: "^^^files stands beside other blocks: send it alone, or them without it (a file of this name: ^^^./files)",
-}
 
 _NO_BLOCK = (
     "the response has no ^^^ block: send every file to change between ^^^PATH and ^^^end; when nothing has to change,"
@@ -76,19 +68,18 @@ _NO_BLOCK = (
     " change of the project can do the task, ^^^cannot, the reason on the lines after it, and ^^^end"
 )
 
-_ONLY_THOUGHTS = "the response is only thoughts, {:,} characters of them: end them, and send the answer after them"
-_DELETE_WORD = "its only word is 'delete'"
+_ONLY_THOUGHTS = "the response is only thoughts, {:,} characters of them: send the answer after their end"
 _REMOVE = "to remove the file, write ^^^delete in place of the word and of ^^^end"
 _BARE = "^^^ alone ends its block, and ^^^end other blocks of the answer"
 _END = "end it with ^^^end, after all the lines of the file"
 _QUOTED = (
-    "a line of your text begins with ^^^: indent what you quote, by four blanks (a block that this line opens lacks its"
+    "a line of your text begins with ^^^: indent what you quote, by four blanks (if it opens a block, that lacks its"
     " ^^^end)"
 )
 
 _FIND_LINE = re.compile(r"(\^{2,})[ \t]*find[ \t\r]*$", re.MULTILINE)
 _REPLACE_LINE = re.compile(r"^(\^{2,})[ \t]*replace[ \t\r]*$", re.MULTILINE)
-_WORD_DELETE = re.compile(r"\s*delete\s*")
+_WORD_DELETE = re.compile(r"(?i)[\s`'\"(\[*]*deleted?[\s`'\")\].*]*")
 _DELETE_ALONE = re.compile(r"(\^{2,})[ \t]*delete\s*")
 _SHORT_FIND = re.compile(r"^(\^\^)[ \t]*find(?=[ \t\r]*$)", re.MULTILINE)
 _MOST_LISTED = 200  # files of a list that are read
@@ -128,15 +119,15 @@ def read_response(
     suspect_tagged_blocks(text, found.cuts, reasons)
     for path, line in found.bare_ends if found.has_end else ():
         reasons.suspect(path, line, "bare-end", _BARE, _END)
-    if found.listed_in and (found.changes or found.declined_in):
-        found.reject(found.listed_in, "mixed", _MIXED[_LIST])
-    elif found.declined_in and found.changes:
-        found.reject(found.declined_in, "mixed", _MIXED[_DECLINE])
+    alone = [word for word in ALONE if word in found.alone]
+    if len(alone) + bool(found.changes) > 1:
+        last, _ = found.alone[alone[0]][-1]
+        found.reject(last, "mixed", FENCES[alone[0]].mixed)
     elif not found.changes and not found.reasons.kept:
-        if found.listed:
-            raise FilesAskedError(found.listed, found.listed_in)
-        if found.declined_in:
-            raise DeclinedError("\n".join(found.declined))
+        if blocks := found.alone.get(FILES.word):
+            raise FilesAskedError(_listed_paths(text for _, text in blocks), blocks[-1][0])
+        if blocks := found.alone.get(CANNOT.word):
+            raise DeclinedError("\n".join(text for _, text in blocks))
         if found.are_all_thoughts:
             found.reject(0, "thoughts", _ONLY_THOUGHTS.format(len(text.strip())))
         else:
@@ -190,7 +181,7 @@ def _read(text: str, found: Findings) -> Findings:
             position = _read_block(found, opening)
             found.cuts.append(position)
     if found.reasons.more:
-        found.reasons.more += text.count(fences.SHORTEST_FENCE, position)
+        found.reasons.more += text.count(SHORTEST_FENCE, position)
     return found
 
 
@@ -201,9 +192,8 @@ def _read_block(found: Findings, opening: int) -> int:
     carets, name, body = fences.split_fence(text, opening)
     if fences.is_inner(name):
         return _read_stray_fence(found, opening)
-    is_list = _LISTING.fullmatch(name)
-    if (is_list or _DECLINING.match(name)) and not found.has_file(name):
-        return _read_words(found, Block(_LIST if is_list else _DECLINE, line, carets), name, body)
+    if (alone := OPENING_ALONE.match(name)) and not found.has_file(name):
+        return _read_words(found, Block(alone.lastgroup or "", line, carets), name, body)
     path = fences.path_of(name, found)
     if not path:
         found.reject(line, "empty-path", f"^^^{quoted(name)} names no file: write the file's path")
@@ -247,36 +237,34 @@ def _read_stray_fence(found: Findings, opening: int) -> int:
 
 
 def _read_words(found: Findings, block: Block, name: str, body: int) -> int:
-    """Read the block that asks for files or declines the task; return where to continue."""
+    """Read a block that stands alone; return where to continue."""
     closing = fences.closing_fence(found.text, body, block.carets)
     _, word, after = fences.split_fence(found.text, closing)
     found.closed = None
     if word != "end" and not fences.is_bare_end(found, closing, name):
         return fences.reject_inner_fence(found, block, closing)
-    words = found.text[body:closing].strip()
-    if block.path == _LIST:
-        if not words:
-            found.reject(block.line, "no-list", "^^^files names no file: write the paths on the lines after it")
-        found.listed_in = block.line
-        found.listed += [path.strip() for path in words.split("\n") if path.strip()][:_MOST_LISTED]
-        return after
-    if name.lower() != _DECLINE or not words:
-        message = f"^^^{_DECLINE} stands alone on its line, and the reason on the lines after it"
-        found.reject(block.line, "no-reason", message)
-    found.declined_in = block.line
-    found.declined.append(words)
+    fence, words = FENCES[block.path], found.text[body:closing].strip()
+    if not words or not re.fullmatch(fence.spelling, name):
+        found.reject(block.line, fence.empty_rule, fence.empty)
+    found.alone.setdefault(fence.word, []).append((block.line, words))
     return after
+
+
+def _listed_paths(texts: Iterable[str]) -> list[str]:
+    lists = ([path.strip() for path in text.split("\n") if path.strip()] for text in texts)
+    return [path for paths in lists for path in paths[:_MOST_LISTED]]
 
 
 def _add_file(found: Findings, block: FileReplacement, carets: int) -> None:
     """Add the file or its removal, unless its content is edits or `^^^delete` with other carets than the block's."""
-    if carets == len(fences.SHORTEST_FENCE) and _WORD_DELETE.fullmatch(block.content) and found.has(block.path):
-        if found.is_short:
+    if carets == len(SHORTEST_FENCE) and _WORD_DELETE.fullmatch(block.content) and found.has(block.path):
+        word = block.content.strip()
+        if found.is_short and word == "delete":
             found.reasons.leniences.add("delete-word")
             found.closed = None
             found.add(FileRemoval(block.path, block.line))
             return
-        found.reasons.suspect(block.path, block.line + 1, "delete-word", _DELETE_WORD, _REMOVE)
+        found.reasons.suspect(block.path, block.line + 1, "delete-word", f"its only word is '{quoted(word)}'", _REMOVE)
     find = _FIND_LINE.match(block.content)
     if find and not any(match[1] == find[1] for match in _REPLACE_LINE.finditer(block.content)):
         find = None

@@ -6,8 +6,8 @@ from itertools import count, islice
 from typing import NamedTuple, Protocol
 
 from code_commit.changes import EditBlock, FileReplacement, Reasons, RequestedChange, quoted
+from code_commit.grammar import CLOSING, EDITING, INNER, SHORTEST_FENCE
 
-SHORTEST_FENCE = "^^^"
 _LONGER_FENCE = re.compile(r"\n(\^{4,})")
 _INDENTED_FENCE = re.compile(r"^[ \t>\ufeff\u200b-\u200d\u2060]+(\^{3,}[^\s^].*)", re.MULTILINE)
 _SHORT_END = re.compile(r"^\^\^[ \t]*end(?=[ \t\r]*$)", re.MULTILINE)
@@ -18,8 +18,8 @@ _CARETS_ALONE = re.compile(r"\^+(?:[ \t]+\^+)*[ \t\r]*(?:\n|\Z)")
 _POINTED_OUT = re.compile(r"\^+(?:[ \t]+(?:\S+[ \t]+\S|[^\s./]+[ \t\r]*$)|[~|=-])", re.MULTILINE)
 _UNDERLINED = (".rst", ".md", ".txt")
 _REDUNDANT_SLASHES = re.compile(r"(?<=/)\.?/")
-NAMED_WORD = re.compile(r"(delete|end)[ \t]+(\S+)")
-INNER = ("end", "delete", "find", "to", "replace")  # never open a block: a file of such a name is sent as `./end`
+NAMED_WORD = re.compile(rf"({'|'.join(CLOSING)})[ \t]+(\S+)")
+_DEPTHS = {**dict.fromkeys(CLOSING, -1), **dict.fromkeys(EDITING, 0)}  # any other fence opens a block
 _DEEPEST = 10  # so many fences, one inside the other, are forgotten ends
 _LONGEST_LIST = 10_000  # characters of paths to be removed
 MOST_BLOCKS = 50_000  # no LLM's response has room for so many: the text after them is not read
@@ -50,8 +50,8 @@ class Findings:
     """The results of the parser so far. Lines are counted from 1, for positions that come in ascending order.
 
     `cuts` are, in turn, the starts of the text outside blocks and of the blocks; a stray fence counts as a block.
-    `declined` and `listed` have the lines of `^^^cannot` and `^^^files` blocks, `declined_in` and `listed_in` the line
-    of the last. `bare_ends` are the files whose blocks `^^^` alone closes; `has_end` says that `^^^end` closes one.
+    `alone` has the line and the text of each block that stands alone, by its word. `bare_ends` are the files whose
+    blocks `^^^` alone closes; `has_end` says that `^^^end` closes one.
     Every path of an answer is there if the `tree` is unknown.
     """
 
@@ -67,10 +67,7 @@ class Findings:
     overran: FileReplacement | EditBlock | None = None
     unused_carets: int = 0
     cuts: list[int] = field(default_factory=list)
-    declined_in: int = 0
-    declined: list[str] = field(default_factory=list)
-    listed_in: int = 0
-    listed: list[str] = field(default_factory=list)
+    alone: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     bare_ends: list[tuple[str, int]] = field(default_factory=list)
     has_end: bool = False
     _lines: dict[tuple[str, int], bool | None] = field(default_factory=dict)
@@ -238,7 +235,7 @@ def _outer_end(text: str, position: int, carets: int) -> int:
     depth, after = 1, 0
     while 0 < depth < _DEEPEST and position < len(text):
         _, word, after = split_fence(text, position)
-        depth += {"end": -1, "delete": -1, "find": 0, "to": 0, "replace": 0}.get(word, 1)
+        depth += _DEPTHS.get(word, 1)
         position = closing_fence(text, after, carets)
     return 0 if depth else after
 
@@ -257,7 +254,7 @@ def reject_inner_fence(found: Findings, block: Block, position: int) -> int:
         said = f"'{short[0]}' has 2 carets, the block was opened with {block.carets}: write {block.fence}end"
         found.reject(found.line_at(short.start()), "unclosed", said, block.path)
     elif position == len(text):
-        said = f"the block is not closed: put {block.fence}end on a line of its own after the file's last line"
+        said = f"the answer ends inside this block: send the file to its last line, then {block.fence}end on its own"
         found.reject(block.line, "unclosed", said + _about_prose(block), block.path)
     else:
         _reject_fence_of_content(found, block, position, word)
@@ -266,7 +263,7 @@ def reject_inner_fence(found: Findings, block: Block, position: int) -> int:
 
 
 def _reject_fence_of_content(found: Findings, block: Block, position: int, word: str) -> None:
-    fence, rule = block.fence, "unclear-edit" if word in ("end", "find", "to", "replace") else "fence-in-block"
+    fence, rule = block.fence, "unclear-edit" if word == "end" or word in EDITING else "fence-in-block"
     order = (
         f"{fence}find stands right after the {fence}PATH line, {fence}replace after the lines to find (of a range "
         f"after its last lines, which follow {fence}to), and after the new lines the next {fence}find or {fence}end"
@@ -293,7 +290,7 @@ def reject_stray_fence(found: Findings, position: int, name: str, named: re.Matc
     if block and block is found.overran:
         return
     found.overran, message = block, f"^^^{name} stands outside a block: it belongs after a ^^^PATH line"
-    is_edit = name in ("find", "to", "replace")
+    is_edit = name in EDITING
     if is_edit:
         message += f", all edits of a file into one block (and a file of this name is ^^^./{name})"
     if block and not (is_edit and isinstance(block, EditBlock)):

@@ -7,11 +7,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from code_commit.changes import Reasons, RunWarning, quoted
+from code_commit.grammar import EDITING, SHORTEST_FENCE
 from code_commit.marks import Mark, fenced_marks, find_marks, may_have_marks
 from code_commit.parse import fences
 
 _MOST_UNCLOSED = 1_000  # blocks and quotations; they alone reject an answer of which they all count
-_TAG = re.compile(r"^ {0,3}<(/?)([A-Za-z][\w:.-]*)(?:\s[^<>\n]*)?>[ \t\r]*$", re.MULTILINE)
+_TAG = re.compile(r"^ {0,3}<(/?)([^\W\d_][\w:.-]*)(?:\s[^<>\n]*)?>[ \t\r]*$", re.MULTILINE)
 _ANSWER = re.compile(r"(?i:(?:.*[_:-])?(?:answer|response|output|result|solution|final))")
 _WORD = re.compile(r"\S+")
 _ONLY_NAMED = "; a tag that is only spoken of stands in backticks"
@@ -85,7 +86,7 @@ def _find_faults(marks: Sequence[Mark], openings: Sequence[int], dropped: int) -
 
 def _outline(text: str) -> tuple[list[int], list[_Span]]:
     """Return where blocks open, and the texts outside of closed blocks; none where too many are not closed."""
-    glued = fenced_marks(text, fences.SHORTEST_FENCE)
+    glued = fenced_marks(text, SHORTEST_FENCE)
     openings: list[int] = []
     spans: list[_Span] = []
     position, is_draft, unclosed = int(text.startswith("\ufeff")), False, 0
@@ -114,7 +115,7 @@ def _end_of_block(text: str, opening: int) -> int:
     if word == "delete" and closing == body:
         return fences.skip_end(text, after, carets)
     if word == "find" and closing == body:
-        while word in ("find", "to", "replace"):
+        while word in EDITING:
             _, word, after = fences.split_fence(text, fences.closing_fence(text, after, carets))
         return after if word == "end" else 0
     while not word and closing < len(text):
@@ -191,7 +192,7 @@ def end_thoughts(text: str, thoughts: str) -> str:
 
     `thoughts` are those that the provider handed over beside the text.
     """
-    if not fences.opens_block(thoughts) or thoughts.lstrip().startswith(fences.SHORTEST_FENCE):
+    if not fences.opens_block(thoughts) or thoughts.lstrip().startswith(SHORTEST_FENCE):
         return text
     end, repeated = 0, _WORD.finditer(text)
     for word in _WORD.finditer(thoughts):

@@ -73,7 +73,7 @@ _MOST_FOLDERS = 50_000
 _MOST_FOLDER_TEXT = 20_000_000  # characters of all paths times their depth: 50,000 files, 50 characters long, 8 deep
 _INSTEAD = {
     ".gitignore": "; put files where git does not ignore them",
-    "Cargo.lock": "; change Cargo.toml, and the build brings the lock file up to date",
+    "Cargo.lock": "; the build brings it up to date with Cargo.toml",
     "UserSpecification.md": "; change the code until it does what the specification says",
     ".git": "; change files of the work tree alone",
     "agent-config": "; put the file elsewhere, the folder holds the supervisor's settings",

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from code_commit.errors import NotSetUpError
+from code_commit.errors import Message, Named, NotSetUpError
 from code_commit.git import compile_pattern, plain_pattern
 from code_commit.terminal import shown
 
@@ -22,15 +22,19 @@ _LETTERS_MORE = 2  # or less, in a name that resembles another
 _ALIKE = 0.7  # as difflib counts
 
 
-def explain_patterns(setting: str, patterns: Iterable[str], root: Path | None = None) -> dict[str, str]:
+def explain_patterns(setting: str | Named, patterns: Iterable[str], root: Path | None = None) -> dict[str, Message]:
     """Return the patterns of a setting that can match no path, or cannot be read, each with a message."""
-    problems = {}
+    patterns = [*patterns]
+    problems = dict[str, Message]()
+    if patterns and all(pattern.startswith("!") for pattern in patterns):
+        only = f"it only takes back what a pattern before it matches: write {_WHOLE_PROJECT} before it"
+        problems[patterns[0]] = (setting, f" {shown(patterns[0])} can match nothing: {only}")
     for pattern in patterns:
         try:
             if why := _explain(pattern, root):
-                problems[pattern] = f"{setting} {shown(pattern)} can match nothing: {why}"
+                problems[pattern] = setting, f" {shown(pattern)} can match nothing: {why}"
         except NotSetUpError as error:
-            problems[pattern] = f"{setting} {shown(pattern)}: {error}"
+            problems[pattern] = setting, f" {shown(pattern)}: {error}"
     return problems
 
 

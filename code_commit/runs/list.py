@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import time
 from argparse import ArgumentParser
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from code_commit.errors import LogError, NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.project import AGENT_CONFIG, LOG_FOLDER_SUFFIX, Project
 from code_commit.runs.record import SCHEMA_VERSION, RunRecord, load_run_record
+from code_commit.status import Status
 from code_commit.terminal import shown
 
 # the time, and the number within that second (before the suffix in older logs)
@@ -130,12 +132,12 @@ def read_run(folder: Path) -> RunRecord | UnreadableRun:
     return record
 
 
-def status_of(record: RunRecord) -> str:
+def status_of(record: RunRecord) -> Status:
     """Return the run's status: `killed` if it ran and its process is gone, `not_approved` if the user said no."""
-    if record.status == "rejected" and record.attempts and record.attempts[-1].is_not_approved:
-        return "not_approved"
-    is_killed = record.status == "running" and not _is_alive(record.pid, record.process_start)
-    return "killed" if is_killed else record.status
+    if record.status == Status.REJECTED and record.attempts and record.attempts[-1].is_not_approved:
+        return Status.NOT_APPROVED
+    is_killed = record.status == Status.RUNNING and not _is_alive(record.pid, record.process_start)
+    return Status.KILLED if is_killed else record.status
 
 
 def _is_alive(pid: int, start: str) -> bool:
@@ -223,8 +225,6 @@ def _why_it_stays(folder: Path, later: Sequence[Path]) -> str:
 
 def _remove(folder: Path) -> int:
     """Remove a folder, its unredacted snapshot first, or a link; return its files' bytes. Raises OSError."""
-    import shutil  # few runs remove one
-
     if folder.is_symlink():
         folder.unlink()
         return 0

@@ -13,21 +13,22 @@ from pathlib import Path
 from typing import Any, Self
 
 from code_commit.changes import DeclinedError, RejectedResponseError, RunWarning, VerifiedChanges, WarningKind
-from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, known_error
+from code_commit.errors import LogError, NotSetUpError, known_error
 from code_commit.exchange import FailedRequest, Prompt, RequestBody, Response, Settlement, Usage
-from code_commit.files import KeptRoom, ending_signals_held, read_regular_file, replacing
+from code_commit.files import KeptRoom, read_regular_file, replacing
 from code_commit.git import Repository
-from code_commit.interrupts import hold_signals
+from code_commit.interrupts import hold_signals, signals_blocked
 from code_commit.project import Project
 from code_commit.runs import record as records
 from code_commit.runs.build_log import BuildLog, rewritten_files
 from code_commit.runs.diff import FileEdit, diff_files, edits_of, known_text
 from code_commit.runs.list import argument_of, next_run_name, process_start
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import Attempt, BuildResult, Command, Event, RunEntry, RunRecord, Status
+from code_commit.runs.record import Attempt, BuildResult, Command, Event, RunEntry, RunRecord
 from code_commit.runs.replies import Replies
 from code_commit.runs.words import rejection_of, ways_on
 from code_commit.settings import Settings
+from code_commit.status import Status
 from code_commit.terminal import shown
 from code_commit.version import __version__
 from code_commit.views import Sight, dump_sight, load_sight
@@ -72,7 +73,8 @@ def reopen_run_log(
     """Return the log of a run that is resumed; its record gets the settings that it lacks."""
     record = run.record
     record.options = settings.as_record() | record.options
-    record.status, record.exit_code, record.message, record.finished, record.error = "running", None, None, None, None
+    record.status = Status.RUNNING
+    record.exit_code, record.message, record.finished, record.error = None, None, None, None
     record.schema_version = records.SCHEMA_VERSION
     record.pid, record.process_start = os.getpid(), process_start(os.getpid())
     return RunLog(run, listener, project.git, before_end)
@@ -123,16 +125,16 @@ class RunLog:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None and not self._is_ended:
-            with ending_signals_held():  # of a caller's own handlers
+            with signals_blocked():  # of a caller's own handlers
                 self._end_by(error)
 
     def _end_by(self, error: BaseException) -> None:
         known = known_error(error)
-        status: Status = getattr(known, "status", "internal_error")
+        status: Status = getattr(known, "status", Status.INTERNAL_ERROR)
         message = str(known)
         if isinstance(known, RejectedResponseError) and self.record.attempts and self.record.attempts[-1].rejections:
             message = rejection_of(self.record.attempts[-1])
-        if status == "internal_error":
+        if status == Status.INTERNAL_ERROR:
             import traceback
 
             with suppress(LogError):
@@ -143,7 +145,7 @@ class RunLog:
             error.add_note(f"Log: {self.record.log_dir}")
         self.record.error = records.error_facts(known, self.record.attempts)
         with suppress(LogError):
-            self.finish(status, getattr(known, "exit_code", EXIT_INTERNAL_ERROR), message)
+            self.finish(status, message, exit_code=getattr(known, "exit_code", None))
         for line in ways_on(self.record, argument_of(self.folder)):
             error.add_note(line)
 
@@ -173,15 +175,18 @@ class RunLog:
         self.add_warning("fallback", message)
         self.save("asking")
 
-    def finish(self, status: Status, exit_code: int, message: str | None = None) -> RunRecord:
-        """Record the end of the run, which no later signal changes, and return the record. Raises LogError."""
+    def finish(self, status: Status, message: str | None = None, *, exit_code: int | None = None) -> RunRecord:
+        """Record the end of the run, which no later signal changes, and return the record. Raises LogError.
+
+        `exit_code` is given where an error has another one than its status.
+        """
         hold_signals()
-        with ending_signals_held():  # of a caller's own handlers
+        with signals_blocked():  # of a caller's own handlers
             self.replies.release()
             if self._before_end:
                 self._before_end(self, status)
             self.record.status = status
-            self.record.exit_code = exit_code
+            self.record.exit_code = status.exit_code if exit_code is None else exit_code
             self.record.message = message
             self.record.finished = records.utc_timestamp()
             self.write_record()
@@ -199,7 +204,7 @@ class RunLog:
         self.record.totals = records.sum_up(self.record, time.monotonic() - self._started)
         data = self.redactor.redact_json(self.record)
         try:
-            if self.record.status != "running":
+            if self.record.status != Status.RUNNING:
                 self._end.write(data)
                 return
             self._end.keep(2 * len(data))
@@ -286,6 +291,14 @@ class AttemptLog:
     def released(self, reserved: float) -> None:
         if reserved in self.record.unsettled_usd:
             self.record.unsettled_usd.remove(reserved)
+
+    def warned(self, message: str) -> None:
+        self._log.add_warning("server", message)
+
+    def kept(self, text: str, *, is_whole: bool) -> str:
+        name = self._name("response.txt" if is_whole else "response.part.txt")
+        self._log.write_text(name, text)
+        return self._log.shown_name(name)
 
     def retrying(self, retry: FailedRequest) -> None:
         self.record.retries.append(

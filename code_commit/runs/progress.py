@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Self, TextIO
 
 from code_commit import terminal
@@ -14,6 +15,7 @@ from code_commit.redaction import Redactor
 from code_commit.runs import words
 from code_commit.runs.list import argument_of
 from code_commit.runs.record import BUILT_DIFF, Attempt, Event, Retry, RunRecord, utc_after
+from code_commit.status import Status
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -39,11 +41,12 @@ class Progress:
         redactor: Redactor,
         *,
         quiet: bool = False,
+        verbose: bool = False,
         on_step: Callable[[RunRecord, Event], object] | None = None,
     ) -> None:
         self.redactor = redactor
         self.quiet = quiet
-        self.verbose = False
+        self.verbose = verbose
         self.record: RunRecord | None = None
         self._on_step = on_step
         self._region: _LiveRegion | None = None
@@ -51,10 +54,6 @@ class Progress:
         self._retries: list[Retry] = []
         self._held = ""
         self._output = self._unfinished = b""
-
-    def configure(self, redactor: Redactor, *, quiet: bool, verbose: bool = False) -> None:
-        """Set the settings of a run, which are known after its first messages."""
-        self.redactor, self.quiet, self.verbose = redactor, quiet, verbose
 
     def forget(self) -> None:
         """Forget the record: nothing that ends from now on is a part of that run."""
@@ -189,7 +188,7 @@ def start_live(stream: TextIO, draw: "Callable[[], RenderableType]", per_second:
 
 def _ends_with_failed_build(record: RunRecord) -> bool:
     build = record.attempts[-1].build if record.attempts else None
-    return record.status in ("build_failed", "build_error") and build is not None and not build.passed
+    return record.status in (Status.BUILD_FAILED, Status.BUILD_ERROR) and build is not None and not build.passed
 
 
 def _colour(record: RunRecord, event: Event) -> str:
@@ -197,7 +196,7 @@ def _colour(record: RunRecord, event: Event) -> str:
     if event in ("warned", "applying"):
         return "yellow"
     build = record.attempts[-1].build if record.attempts else None
-    is_good = build is not None and build.passed if event == "built" else record.status == "success"
+    is_good = build is not None and build.passed if event == "built" else record.status == Status.SUCCESS
     is_verdict = event in ("built", "rejected") or (event == "finished" and build is not None)
     return ("green" if is_good else "red") if is_verdict else ""
 
@@ -235,7 +234,7 @@ def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[st
     if event == "rejected":
         return _rejected(record, verbose=verbose)
     if event == "applied":
-        return _changed_files(attempt, verbose=verbose)
+        return _changed_files(record, verbose=verbose)
     if event == "repeated":
         return [f"{words.repeats_of(attempt)}: the next prompt says so"]
     told = {"built": words.build_of, "chosen": words.asked_of, "applying": _checks}.get(event, lambda _: "")(attempt)
@@ -246,12 +245,9 @@ def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
     """Return the LLM's words outside the blocks, unless they repeat those of an earlier attempt."""
     if not attempt.notes or attempt.notes in [other.notes for other in earlier]:
         return []
-    from textwrap import wrap
-
     width = max(20, (terminal.terminal_width(sys.stderr) or 80) - 2)
     start = attempt.notes[: _SAID_LINES * width]
-    texts = terminal.unwrapped(start).split("\n")
-    lines = [part for text in texts for part in wrap(terminal.shown(text.expandtabs(4)), width)]
+    lines = [part for text in start.split("\n") for part in wrap(terminal.shown(text.expandtabs(4)), width)]
     if len(start) < len(attempt.notes) or len(lines) > _SAID_LINES:
         lines[_SAID_LINES:] = ["... (code-commit log shows all of it)"]
     return [f"  {line}" for line in lines]
@@ -272,10 +268,11 @@ def _checks(attempt: Attempt) -> str:
     return "\n  ".join(["the answer changes tests, CI files or build files:", *lines]) if lines else ""
 
 
-def _changed_files(attempt: Attempt, *, verbose: bool) -> list[str]:
+def _changed_files(record: RunRecord, *, verbose: bool) -> list[str]:
+    attempt = record.attempts[-1]
     changes = attempt.changes
     if not changes:
-        return [f"{words.UNCHANGED}, every file holds this already"]
+        return [f"{words.UNCHANGED}, {words.unchanged(record, attempt)}"]
     added, removed = sum(change.lines_added for change in changes), sum(change.lines_removed for change in changes)
     summary = f"{words.count(len(changes), 'file')} changed, +{added} -{removed}"
     if verbose:
@@ -294,14 +291,14 @@ def _closing_lines(record: RunRecord) -> list[str]:
         besides = [f"After the answer the build {rewritten} (unless you did): {record.log_dir}/{BUILT_DIFF}.", *besides]
     of_git = "git status, git diff, " if record.tree or record.command == "undo" else ""
     review = [f"Review: code-commit diff, {of_git}code-commit log."] if totals.files_changed else []
-    if record.message and record.status == "success":
+    if record.message and record.status == Status.SUCCESS:
         return [f"{record.message[0].upper()}{record.message[1:]}.", *review, *(log if review else [])]
-    if record.status not in ("success", "build_failed"):
+    if record.status not in (Status.SUCCESS, Status.BUILD_FAILED):
         cost = words.cost_in_words(totals.cost)
         return [*besides, f"Cost: {cost} (no reply says how much)."] if totals.unsettled_usd else besides
-    build = "The build passes" if record.status == "success" else "The build still fails"
+    build = "The build passes" if record.status == Status.SUCCESS else "The build still fails"
     after = f" after {words.count(totals.attempts, 'attempt')}" if record.command == "run" else ""
-    if record.status == "build_failed":
+    if record.status == Status.BUILD_FAILED:
         review = ["See: code-commit log --open."]
         if totals.files_changed:
             run = argument_of(Path(record.root, record.log_dir))
@@ -311,7 +308,7 @@ def _closing_lines(record: RunRecord) -> list[str]:
 
 def _way_to_apply(record: RunRecord) -> str:
     """Return the command that applies the answer of a dry run; "" where there is none to apply."""
-    is_dry = record.command == "run" and record.status == "success" and record.options.get("dry_run")
+    is_dry = record.command == "run" and record.status == Status.SUCCESS and record.options.get("dry_run")
     if not (is_dry and record.attempts and record.attempts[-1].changes):
         return ""
     edits = record.options.get("answer_format", "files")

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from code_commit.changes import AppliedChange, RunWarning, Violation, in_words
-from code_commit.errors import EXIT_INTERNAL_ERROR
 from code_commit.exchange import Cost, Usage
+from code_commit.status import Status
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -25,13 +25,8 @@ BUILT_DIFF = "built.diff"  # the log's file of the last build's changes to files
 _OLD_REQUEST = ("pathspecs", "exclude", "include", "fit", "select", "query", "mentions", "for_run")
 _A_LIFE = 3e9
 
-_Failed = Literal["build_failed", "not_set_up", "llm_error", "rejected", "declined", "build_error", "refused"]
-Status = Literal["running", "success", _Failed, "internal_error", "interrupted"]
-
 # declined: by `^^^cannot`; chosen: the response only names files to see
 Verdict = Literal["applied", "rejected", "declined", "chosen"]
-# statuses of a run with a next step
-_UNFINISHED: frozenset[Status] = frozenset({"running", "interrupted", "llm_error", "build_error", "internal_error"})
 FIRST_SHELL_SIGNAL_CODE = 128  # sh reports a child that died by signal N as exit code 128 + N
 Command = Literal["run", "apply", "undo", "rollup"]
 _OfCall = Literal["asking", "retrying", "responded", "rejected", "declined", "chosen"]
@@ -171,10 +166,10 @@ class RunError:
 
 def error_facts(error: BaseException, attempts: Sequence[Attempt] = ()) -> RunError:
     """Return the fields for programs of an error that ended a run with these attempts."""
-    status = getattr(error, "status", "internal_error")
+    status: Status = getattr(error, "status", Status.INTERNAL_ERROR)
     facts = {name: getattr(error, name) for name in ("needed_usd", "left_usd") if hasattr(error, name)}
     may_be_paid = getattr(error, "may_be_paid", False) or any(attempt.unsettled_usd for attempt in attempts[-1:])
-    return RunError(getattr(error, "kind", status), **facts, may_be_paid=may_be_paid)
+    return RunError(getattr(error, "kind", status.value), **facts, may_be_paid=may_be_paid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +226,7 @@ class RunRecord:
     model: str = ""
     base_url: str = ""
     query: str = ""
-    status: Status = "running"
+    status: Status = Status.RUNNING
     exit_code: int | None = None
     finished: str | None = None
     message: str | None = None
@@ -256,7 +251,7 @@ class RunRecord:
     @property
     def final_code(self) -> int:
         """Its exit code, that of a bug if the end is not recorded."""
-        return EXIT_INTERNAL_ERROR if self.exit_code is None else self.exit_code
+        return Status.INTERNAL_ERROR.exit_code if self.exit_code is None else self.exit_code
 
     @property
     def asked_model(self) -> str:
@@ -281,12 +276,12 @@ class RunRecord:
     @property
     def is_auxiliary(self) -> bool:
         """Whether it is a choice of files for a run that followed."""
-        return self.command == "rollup" and self.status == "success"
+        return self.command == "rollup" and self.status == Status.SUCCESS
 
     @property
     def has_next_step(self) -> bool:
         """Whether `resume` can continue it, unless its changes were undone or overwritten."""
-        return self.asks and self.status in _UNFINISHED and not self.options.get("dry_run")
+        return self.asks and self.status.is_resumable and not self.options.get("dry_run")
 
 
 class RunEntry(NamedTuple):
@@ -379,8 +374,23 @@ def sum_up(record: RunRecord, seconds: float) -> Totals:
 
 
 def _count_changed(attempts: Iterable[Attempt]) -> int:
-    """Return how many files the answers changed; one that came and went again is as it was."""
-    actions: dict[str, list[str]] = {}
+    """Return how many files the answers changed, a renamed one once; one that came and went again is as it was."""
+    was_there, is_there, old_names = dict[str, bool](), dict[str, bool](), dict[str, str]()
     for change in (change for attempt in attempts if attempt.verdict for change in attempt.changes):
-        actions.setdefault(change.path, []).append(change.action)
-    return sum((done[0], done[-1]) != ("create", "delete") for done in actions.values())
+        if old := change.renamed_from:
+            was_there.setdefault(old, True)
+            is_there[old] = False
+            old_names[change.path] = old_names.pop(old, old)
+        was_there.setdefault(change.path, change.action != "create")
+        is_there[change.path] = change.action != "delete"
+    changed = {path for path, was in was_there.items() if was or is_there[path]}
+    renamed = {old for new, old in old_names.items() if is_there[new] and was_there[old] and not is_there[old]}
+    return len(changed - renamed)
+
+
+def created_files(attempts: Iterable[Attempt]) -> set[str]:
+    """Return the paths of files that applied answers created and that were not there before."""
+    first = dict[str, str]()
+    for change in (change for attempt in attempts if attempt.verdict for change in attempt.changes):
+        first.setdefault(change.path, change.action)
+    return {path for path, action in first.items() if action == "create"}

@@ -12,6 +12,7 @@ from code_commit.changes import AppliedChange, FileKind
 from code_commit.exchange import Cost
 from code_commit.paths.checks import file_kind
 from code_commit.runs.record import FIRST_SHELL_SIGNAL_CODE, Attempt, BuildResult, FileChoice, Retry, RunRecord, Totals
+from code_commit.status import Status
 from code_commit.terminal import shown
 
 _MINUTE, _HOUR, _HALF_A_DAY = 60, 3600, 12 * 3600
@@ -38,6 +39,14 @@ _FACTS = {
 }  # reasons of a rejection for people, by rule, in place of the message to the LLM
 _OF_THE_ANSWER = ("incomplete", "cut-off")  # rules whose reason is the API's, or that of who stopped the answer
 _FILE_KINDS: dict[FileKind, str] = {"test": "a test", "ci": "a CI file", "build": "a build file"}
+
+
+def unchanged(record: RunRecord, attempt: Attempt) -> str:
+    """Tell why an answer changes nothing; where it differs in line ends, also what writes these."""
+    if not attempt.ends_alone:
+        return "every file holds this already"
+    response = f"{record.log_dir}/{attempt.number}-response.txt"
+    return f"but for line ends every file holds this already: code-commit apply --as-sent {response} writes them"
 
 
 def duration(seconds: float) -> str:
@@ -71,11 +80,6 @@ def time_of_day(moment: str) -> str:
     return time.strftime(style, time.localtime(limit))
 
 
-def status_in_words(status: str) -> str:
-    """Return a status for people. `build_error` also means files that could not be written."""
-    return "machine error" if status == "build_error" else status.replace("_", " ").replace("llm", "LLM")
-
-
 def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -98,7 +102,7 @@ def done_by_build(record: RunRecord) -> str:
 def awaited(record: RunRecord) -> str:
     """Return the current wait of a run: `asking openai:gpt-6.2-sol`, `running build.sh`, or ""."""
     attempt = record.attempts[-1] if record.attempts and record.asks else None
-    if attempt is None or record.status != "running":
+    if attempt is None or record.status != Status.RUNNING:
         return ""
     if attempt.finish_reason is None:
         return f"asking {record.asked_model}"

@@ -335,12 +335,12 @@ def _check_omissions(
         if isinstance(change, EditBlock):
             text = place.text.lower()
             line = next((edit.line for edit in change.edits if text in edit.replacement.lower()), change.line)
-            advice = "write the lines themselves, or leave them out of the edit"
+            advice = "repeat the lines in the replacement, or take them out of the find too"
         else:
             line = content.line and content.line + 1 + place.at
             advice = "send the whole content of the file"
-        lost = f", {place.first} to {place.last} of the file," if place.first else ""
-        fact = f"'{shown(place.text)}' stands for lines{lost} that are left out"
+        lost = f"lines {place.first} to {place.last} of the file" if place.first else "lines that are left out"
+        fact = f"'{shown(place.text)}' stands for {lost}"
         findings.suspect(place.path, "omission", fact, advice, line)
 
 

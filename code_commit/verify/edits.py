@@ -29,6 +29,7 @@ _MOST_COMPARED = 100  # lines of a find that look for the nearest passage, and p
 _MOST_PASSAGES = 50  # as many as there can be reasons
 _MOST_LIKELY = 5
 _MOST_CHARACTERS = 200  # of each of so many passages that are compared
+_ESCAPED = "a backslash stands here for a single character: write that character, or find other lines, or a range"
 _MOST_ODD = 2  # characters of a line; more of them are another text
 _MORE_LINES = "take so many of the lines around the right place into the find that it is there once"
 _OF_THE_END = "of the last lines (^^^to): "
@@ -267,8 +268,11 @@ def _index_words(
 
 
 def _words(line: str) -> set[str]:
-    composed = line if line.isascii() else unicodedata.normalize("NFC", line)  # as it looks
-    return {*re.findall(r"\w+", composed), composed.strip()} - {""}
+    if line.isascii() and line.isprintable():
+        return {*re.findall(r"\w+", line), line.strip()} - {""}
+    composed = unicodedata.normalize("NFKC", line)
+    seen = "".join(each for each in composed if unicodedata.category(each) not in ("Cc", "Cf"))  # as it looks
+    return {*re.findall(r"\w+", seen), seen.strip(), unicodedata.normalize("NFC", line).strip()} - {""}
 
 
 def _likeness(lines: Sequence[str], find: Sequence[str]) -> float:
@@ -302,7 +306,9 @@ def _nearest(lines: Sequence[str], find: Sequence[str], index: dict[str, list[in
     is_shown = there[differs] in visible
     what = f"'{quoted(there[differs])}' and" if is_shown else "what you were not shown,"
     odd = _odd_characters(there[differs], said[differs]) if is_shown else ""
-    says = f"says {what} not '{quoted(said[differs])}'{odd}: copy them exactly as they are"
+    is_spelled = is_shown and quoted(there[differs]) == there[differs]
+    advice = "copy them exactly as they are" if is_spelled or not is_shown else _ESCAPED
+    says = f"says {what} not '{quoted(said[differs])}'{odd}: {advice}"
     if len(said) == 1:
         nearest = f"line {start + 1} of the file: it"
     elif len(there) == 1:

@@ -7,6 +7,7 @@ numbers before its own lines, or by marks that nothing of the file opens or clos
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from html import unescape
 from itertools import islice
 from typing import NamedTuple
 
@@ -22,7 +23,9 @@ _DIFF = re.compile(
     r"\s*(?:diff --git |--- .+\n\+\+\+ |@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|@@(?: .*)?\n"
     r"|\*\*\* (?:Begin Patch|(?:Update|Add) File: ))"
 )
-_LABEL = re.compile(r"\s*={3,} (.+) ={3,}\s*?$", re.MULTILINE)
+_LABEL = re.compile(r"={3,} (.+) ={3,}|(?i:(?:file|path): ?)?[`'\"]?([^\s`'\"]+?)[`'\"]?:?")
+_FEW_LINES = 3
+_ENTITY = re.compile(r"\s&(?:lt|gt|amp);")
 _NUMBERED = re.compile(r"\s*[L\[(]?(\d{1,9})(?:[\])]?: ?|[.)\]] | ?[|\u2502] ?|\t|\u2192)(.*)")
 _NUMBER = re.compile(r"\s*(\d{1,9})(?:[^\w\s]? |\Z)(.*)")  # where the rest is the file's
 # groups: the opening and the middle marker; others close a block
@@ -164,8 +167,45 @@ def _label_lines(text: str) -> Iterator[str]:
 
 
 def _names_file(part: _Part) -> bool:
-    labels = [_LABEL.match(text) for text in (part.new, part.old or "")]
-    return [label is not None and label[1] == part.path for label in labels] == [True, False]
+    """Tell whether the first line, which the old text has not, is the path, or the language before the old first."""
+    lines, old = ([line.strip() for line in text.lstrip().split("\n", 2)] for text in (part.new, part.old or ""))
+    label = _LABEL.fullmatch(lines[0]) if lines[0] != old[0] else None
+    if label and label[1] == part.path:
+        return True
+    if not old[0] or part.is_edit:
+        return False
+    if label and label[2] == part.path:
+        return True
+    is_language = re.fullmatch(r"[A-Za-z+#]+", lines[0]) is not None and not markdown.is_any_text(lines[0])
+    return (
+        is_language
+        and lines[0] != old[0]
+        and lines[1:2] == old[:1]
+        and part.is_code
+        and markdown.fits(lines[0], part.path)
+    )
+
+
+def _is_escaped(part: _Part) -> bool:
+    """Tell whether the lines are the old ones but for entities of HTML, or line ends written as backslash and n."""
+    if not part.old or part.is_edit:
+        return False
+    if part.is_code and markdown.is_known_code(part.path) and _has_entity(part.new) and not _has_entity(part.old):
+        return True
+    signs = [sum(map(text.count, ("<", "&&"))) for text in (part.new, part.old)]
+    plain = unescape(part.new) if "&" in part.new and signs[0] == 0 < signs[1] else part.new
+    if "\\n" in plain and plain.strip().count("\n") < _FEW_LINES <= part.old.count("\n"):
+        plain = plain.replace("\\n", "\n").replace('\\"', '"')
+    old = {line for line in part.old.split("\n") if line.strip()}
+    return plain is not part.new and sum(map(old.__contains__, plain.split("\n"))) > sum(
+        map(old.__contains__, part.new.split("\n"))
+    )
+
+
+def _has_entity(text: str) -> bool:
+    """Tell whether an entity of HTML stands between blanks on a line without quotes and tags, as no code has it."""
+    lines = (line for line in text.split("\n") if "&" in line)
+    return any(_ENTITY.search(line) and not re.search(r"[\"'`<>]", line) for line in lines)
 
 
 def _is_fenced(part: _Part) -> bool:
@@ -302,10 +342,14 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 _FORMATS: tuple[tuple[Callable[[_Part], bool], tuple[str, str]], ...] = (
     (_names_file, ("begins with a line that names the file", "leave it out")),
+    (_is_escaped, ("is escaped, as HTML or a string would be", "leave every character as it is in the file")),
     (_is_fenced, ("begins or ends with a Markdown code fence (``` or ~~~)", "leave the fence out")),
     (_is_numbered, ("has a number in front of each line", "leave the numbers out")),
-    (_is_diff, ("is a diff, not the file", "leave the signs + - @@ out")),
-    (_has_markers, ("holds SEARCH/REPLACE or conflict markers (<<<<<<< ======= >>>>>>>)", "leave them out")),
+    (_is_diff, ("is a diff, not the file", "leave out the signs + - @@ and the lines that it removes")),
+    (
+        _has_markers,
+        ("holds SEARCH/REPLACE or conflict markers (<<<<<<< ======= >>>>>>>)", "leave them and one side out"),
+    ),
 )
 
 
@@ -314,7 +358,10 @@ def _find_frame(part: _Part, surroundings: Surroundings) -> tuple[str, str] | No
     if part.is_data:
         return None
     if command := _find_heredoc(part):
-        return f"is the command '{quoted(command)}', not the file", "leave it out, and the word that ends it"
+        return (
+            f"is the command '{quoted(command)}'",
+            "leave out this line and the word that ends its text",
+        )
     if tag := _find_tag(part):
         return f"begins or ends with {tag}, and no other line of the file belongs to it", "leave it out"
     task = next((line for line in surroundings.query.split("\n") if line.strip()), "")

@@ -28,9 +28,15 @@ _HEADER = re.compile(
     r"\*{3} (?:Update|Add|Delete) File: (?P<patch>.+)|diff --git a/.+ b/(?P<git>.+)"
     r"|(?:\+{3}|-{3}) (?:[ab]/)?(?P<unified>[^\s]+)(?:\t.*)?"
 )
-_TAG = re.compile(r"<\w+ (?:path|file|name|filename|file_path)=[\"']([^\"']+)[\"'][^>]*>")
+_FILE_TAGS = (
+    re.compile(r"<\w+ (?:path|file|name|filename|file_path)=[\"']([^\"']+)[\"'][^>]*>"),
+    re.compile(r"<(?:path|file|filename|file_path)>([^<>]+)</\w+>"),
+    re.compile(r"(?:\$ )?cat\s*>\s*[\"']?([^\s\"']+)[\"']?\s*<<-?\s*[\"'\\]?\w+[\"']?"),
+    re.compile(r"(?:\$ )?cat\s*<<-?\s*[\"'\\]?\w+[\"']?\s*>\s*[\"']?([^\s\"']+)[\"']?"),
+)
+_TRANSCRIPT = re.compile(r"\s*(?:>>>|\$|In \[\d+\]:) ")
 _SEARCH, _MIDDLE, _REPLACE = (
-    re.compile(mark) for mark in (r"(?:<{5,9}|-{5,9}) ?SEARCH.*", r"={5,9}", r"(?:>{5,9}|\+{5,9}) ?REPLACE.*")
+    re.compile(mark) for mark in (r"<{5,9}(?: .*)?|-{5,9} ?SEARCH.*", r"={5,9}", r">{5,9}(?: .*)?|\+{5,9} ?REPLACE.*")
 )
 _ELIDED = re.compile(r"\W*(?:\.{3}|\u2026).*")
 _NAMING = re.compile(r"[^\s*`\"'()\[\]<>#:,=]*\w[^\s*`\"'()\[\]<>#:,=]*")
@@ -82,7 +88,7 @@ def suspect_notes(
         if path and path not in told:
             told.add(path)
             advice = f"send it in a block, ^^^{shown(path)} ... ^^^end, or leave it out of the text"
-            fact = "the text outside the blocks changes it, in another format, and no block does"
+            fact = "only the text outside the blocks changes it, in another format"
             reasons.suspect(path, proposal.line, "mixed-format", fact, advice)
 
 
@@ -142,9 +148,10 @@ def _named_beside(text: _Text, is_file: Callable[[str], bool]) -> tuple[str, boo
             return path, True
     for line in (*text.above[-1:], *filter(_COMMENT.match, text.lines[:1])):
         words = [word.removeprefix("./") for word in _NAMING.findall(line)]
-        path = next(filter(is_file, words), "")
-        if path and len(words) <= _MOST_WORDS:
-            return path, len(words) == 1
+        paths = [*filter(is_file, words)]
+        is_about_one = len(paths) == 1 and line.rstrip(" *").endswith(":")
+        if paths and (len(words) <= _MOST_WORDS or is_about_one):
+            return paths[0], len(words) == 1
     return "", False
 
 
@@ -193,7 +200,8 @@ def _files(text: _Text, is_file: Callable[[str], bool]) -> Iterator[_Proposal]:
     named: list[tuple[int, str]] = []
     for at, line in enumerate(text.lines):
         header = read_header(line) if line.startswith("--- ") else None
-        tag = _TAG.match(line.strip()) if "<" in line else None
+        tags = (tag.match(line.strip()) for tag in _FILE_TAGS) if "<" in line else ()
+        tag = next(filter(None, tags), None)
         path = header.path if header else tag[1] if tag else ""
         if path and is_file(path):
             named.append((at, path))
@@ -244,8 +252,11 @@ class _Judge:
             return not had.issuperset(new) or (takes_away and bool(there))
         if _quotes(new, there) or self._lines_of_answer.issuperset(new):
             return False
+        if _TRANSCRIPT.match(proposal.new[0]):
+            return False
         if is_any_text(proposal.info):
-            return proposal.is_alone or not had.isdisjoint(new)
+            is_of_file = proposal.is_alone and not any(path in line for line in new)  # else it speaks of the file
+            return is_of_file or not had.isdisjoint(new)
         return fits(proposal.info, path)
 
     def _owner_of(self, lines: Sequence[str], info: str | None) -> str:
@@ -267,7 +278,9 @@ class _Judge:
         if not wanted or self._project.git is None:
             return []
         patterns = "\n".join(wanted).encode("utf-8", "surrogatepass")
-        answer = self._project.git.ask(["grep", "-IcFz", "--untracked", "-f", "-"], patterns)
+        answer = self._project.git.ask(
+            ["grep", "-IcFz", "--no-color", "--no-full-name", "--untracked", "-f", "-"], patterns
+        )
         found = [entry.partition(b"\0") for entry in answer.stdout.split(b"\n")[:-1]] if answer.returncode == 0 else []
         counted = sorted(((int(count), os.fsdecode(path)) for path, _, count in found), reverse=True)
         return [path for _, path in counted[:_MOST_FILES]]

@@ -13,13 +13,13 @@ from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from code_commit.verify.markdown import is_document
 from code_commit.verify.placeholders import COMMENT, find_placeholder
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
 
-_LEAST_LOST = 10  # lines in one place
-_LEAST_DOTTED = 6  # the same, where dots stand there instead
+_LEAST_LOST = 6  # lines in one place
 _LEAST_DISTINCT = 4  # of these
 _MOST_INSTEAD = 3  # lines that stand there instead
 _MOST_CHANGED = 5  # lines beside them that the answer changed, on either side
@@ -28,11 +28,14 @@ _LONGEST_LINE = 400
 _LONGEST_LEXED = 300_000  # characters
 _DIRECTIVES = (("Preproc",), ("PreprocFile",))  # pygments' kinds of comments that are none
 _WORD = re.compile(r"[^\W\d_]")
-_DOTS = r"(?:\.{3,}|\u2026+)"
+_DOTS = r"(?:\.{3,}|[\u2026\u22ee\u22ef]+)"
 # dots beside nothing but punctuation, dots with a blank behind them, and dots at both ends
 _DOTTED = re.compile(rf"\W*{_DOTS}\W*|[^\w.\u2026]*{_DOTS}(?=\W*\s).*|[^\w.\u2026]*{_DOTS}.*{_DOTS}\W*")
 # in brackets, of any width, two words or one that is not ASCII, and no sign of code
 _BRACKETED = re.compile(r"[(\[<{\uff08\u3010](?=.*(?:\w\s+\w|[^\x00-\x7f\W]))[^()\[\]<>{}=;:\"]*[)\]>}\uff09\u3011]\W*")
+# the same with a colon, if it has four words at least
+_SENTENCE = re.compile(r"[(\[<{](?=(?:\S+\s+){4})[^()\[\]<>{}=;\"]*[)\]>}]\W*")
+_MARKED = re.compile(rf"(?:{COMMENT}|-#|@\*|\{{\{{/\*|['!/])\s")  # a comment of some language
 
 
 Span = tuple[int, int]
@@ -108,16 +111,18 @@ def _find_place(path: str, old_text: str, new_text: str, lost: _Lost) -> Omissio
     for gap in chain.from_iterable(_trimmed(old, new, wide) for wide in _gaps(old, new)):
         instead = [number for number in range(*gap.new) if new[number]]
         gone = [number for number in range(*gap.old) if _WORD.search(old[number])]
-        least = _LEAST_DOTTED if any(re.search(_DOTS, new[number]) for number in instead) else _LEAST_LOST
-        if not 0 < len(instead) <= _MOST_INSTEAD or len(gone) < least:
+        if not 0 < len(instead) <= _MOST_INSTEAD or len(gone) < _LEAST_LOST:
             continue
+        lines = old[slice(*gap.old)]
+        instead = [number for number in instead if not _is_cut(new[number], lines)]
         comments = _comment_lines(path, old_text, gap.old)
         gone = [number for number in gone if number not in comments]
         is_lost = sum(lost(old[number]) for number in gone)
-        if is_lost < least or 10 * is_lost < 9 * len(gone):
+        if not instead or is_lost < _LEAST_LOST or 10 * is_lost < 9 * len(gone):
             continue
         comments = _comment_lines(path, new_text, gap.new)
-        if all(number in comments or _stands_for_code(new[number], path, old) for number in instead):
+        is_alone = len(instead) == 1
+        if all(number in comments or _stands_for_code(new[number], path, old, is_alone=is_alone) for number in instead):
             return Omission(path, instead[0], new[instead[0]], gone[0] + 1, gone[-1] + 1)
     return None
 
@@ -129,7 +134,7 @@ def _gaps(old: Sequence[str], new: Sequence[str]) -> Iterator[_Gap]:
     pairs = [(places[line], number) for line, number in there.items() if line in places]
     kept = [(-1, -1), *_longest_ascending(pairs), (len(old), len(new))]
     for (old_start, new_start), (old_stop, new_stop) in pairwise(kept):
-        if old_stop - old_start > _LEAST_DOTTED and new_stop - new_start > 1:
+        if old_stop - old_start > _LEAST_LOST and new_stop - new_start > 1:
             yield _Gap((old_start + 1, old_stop), (new_start + 1, new_stop))
 
 
@@ -175,16 +180,25 @@ def _trimmed(old: Sequence[str], new: Sequence[str], gap: _Gap) -> Iterator[_Gap
         yield _Gap((start, stop), (first, end))
 
 
+def _is_cut(line: str, old: Sequence[str]) -> bool:
+    """Tell whether a line with a word is the beginning of an old one."""
+    return _WORD.search(line) is not None and any(each.startswith(line) for each in old)
+
+
 def _is_like(old: str, new: str) -> bool:
     can_be = max(len(old), len(new)) <= _LONGEST_LINE
     return old == new or (can_be and SequenceMatcher(None, old, new, autojunk=False).ratio() >= _LIKE)
 
 
-def _stands_for_code(line: str, path: str, old: Sequence[str]) -> bool:
-    """Tell whether a line is dots, or prose in brackets, and the old file has no such lines."""
-    if len(line) > _LONGEST_LINE or (line == "..." and path.endswith((".py", ".pyi"))):  # the body of a function
+def _stands_for_code(line: str, path: str, old: Sequence[str], *, is_alone: bool) -> bool:
+    """Tell whether a line is a comment by itself, or dots or prose in brackets of which the old file has no lines."""
+    is_body = is_alone and line == "..." and path.endswith((".py", ".pyi"))  # of a function
+    if len(line) > _LONGEST_LINE or is_body:
         return False
-    form = next((form for form in (_DOTTED, _BRACKETED) if form.fullmatch(line)), None)
+    # it stands in a text, or the lexer is that of another language
+    if _comments(path, line) or (_MARKED.match(line) and not is_document(path)):
+        return True
+    form = next((form for form in (_DOTTED, _BRACKETED, _SENTENCE) if form.fullmatch(line)), None)
     return form is not None and not any(len(each) <= _LONGEST_LINE and form.fullmatch(each) for each in old)
 
 
@@ -205,7 +219,7 @@ def _comments(path: str, text: str) -> frozenset[int]:
     if lexer is None:
         return frozenset(number for number, line in enumerate(_stripped(text)) if re.match(COMMENT, line))
     comments, others, number = set[int](), set[int](), 0
-    for _, kind, said in lexer.get_tokens_unprocessed(text):
+    for _, kind, said in lexer.get_tokens_unprocessed(f"{text}\n"):  # some want a line end behind a comment
         is_comment = kind[:1] == ("Comment",) and kind[1:2] not in _DIRECTIVES
         for offset, piece in enumerate(said.split("\n")):
             if is_comment and piece.strip():

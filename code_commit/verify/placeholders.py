@@ -135,9 +135,10 @@ def _is_placeholder(text: str, file: _File, *, is_continued: bool) -> bool:
         return line.comment == "<!--" and _kind(line.words) not in (None, "state")
     if line.comment:
         return _is_likely(line, _kind(line.words), file, is_continued=is_continued)
-    kind = _kind(line.words) if line.bracket else None
-    is_likely = file.shrinks and kind is not None and line.bracket in ("[", "<") and " " in line.words
-    return is_likely or kind == "rest and state"
+    kind = _kind(line.words)
+    is_word = kind == "state" and line.bracket in ("[", "<", "(", "{")
+    is_likely = kind is not None and line.bracket in ("[", "<") and " " in line.words
+    return (file.shrinks and (is_likely or is_word)) or kind == "rest and state"
 
 
 def _is_likely(line: _Line, kind: _Kind | None, file: _File, *, is_continued: bool) -> bool:
@@ -163,7 +164,7 @@ def _taken_apart(line: str, comment_mark: str) -> _Line:
             dots_before, words = True, words.lstrip(". ")
         elif words.endswith("...") and not dots_after:
             dots_after, words = True, words.rstrip(". ")
-        elif not bracket and words[:1] in _BRACKETS and words.endswith(_BRACKETS[words[0]]):
+        elif words[:1] in _BRACKETS and words.endswith(_BRACKETS[words[0]]):
             bracket, words = words[0], words[1:-1].strip()
         else:
             return _Line(words.rstrip(".:"), comment, is_example, dots_before, dots_after, bracket)

@@ -91,7 +91,7 @@ def find_copies(files: NewFiles, project: Project) -> Iterator[Doubt]:
             for other in others:
                 with suppress(OSError):
                     if other not in files.answered and given.are_most_of(other, tree):
-                        advice = f"write {shown(other)}, or what is only in the new file"
+                        advice = f"make the change in {shown(other)}"
                         yield Doubt(path, "copy", f"has most lines of {shown(other)}, which stays as it is", advice)
                         break
 

@@ -287,7 +287,7 @@ def test_what_changes_between_two_builds_is_found_before_the_second(full_project
         subprocess.run(["sh", "-c", change], cwd=full_project, check=True)
         with pytest.raises(BuildError) as caught:
             builder.run(lambda _: pytest.fail("it was built"), timeout=0, environment=dict(os.environ))
-    assert "a process of the last build, or another program, changed what it must not" in str(caught.value)
+    assert "a process of the last build, or another program, changed protected files" in str(caught.value)
     assert BETWEEN[change] in str(caught.value)
     assert (full_project / "build.sh").read_text() == "#!/bin/sh\nexit 1\n"
 

@@ -236,7 +236,7 @@ def test_a_list_that_nothing_can_follow_ends_the_run(
     before = (project / "ok.txt").read_text()
     done = run_code_commit(project, *recorded(project, *[asking("t/first.py")] * 2), *options)
     assert done.returncode == 4, done.stderr
-    assert "the last answer asks to see files and changes nothing: t/first.py\n" in done.stderr
+    assert "the answer asks to see files and changes nothing: t/first.py\n" in done.stderr
     assert "The project has no" not in done.stderr
     record = record_of(project)
     assert (record["status"], record["attempts"][-1]["verdict"], len(record["attempts"])) == (

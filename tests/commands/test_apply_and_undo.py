@@ -615,7 +615,7 @@ def test_an_edit_that_the_next_answer_overwrites_is_named_and_can_be_brought_bac
     else:
         said = run_code_commit(root, *options).stderr
     run = latest(root)["run"].replace("-committing-code", "")
-    assert "warning: attempt 2 overwrote a.txt, which the build or somebody else had changed since an earlier" in said
+    assert "warning: attempt 2 overwrote a.txt, which had been changed after an earlier attempt (by the build" in said
     assert f"code-commit undo {run} --attempt 2 brings that back" in said
     (warning,) = (warning for warning in latest(root)["warnings"] if warning["kind"] == "overwritten")
     assert warning["path"] == "a.txt"

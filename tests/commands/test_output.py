@@ -126,6 +126,15 @@ def test_json_is_heeded_where_another_setting_is_wrong(setting, line, root: Path
     assert (done.returncode, json.loads(done.stdout)["status"]) == (2, "not_set_up")
 
 
+@pytest.mark.parametrize("way", ["option", "variable", "file"])
+def test_quiet_is_heeded_from_the_first_message(way: str, root: Path, run_code_commit: Run):
+    (root / "codeRollup.sh").write_text("#!/bin/sh\n")
+    (root / "agent-config" / "config.toml").write_text("quiet = true\n" * (way == "file"))
+    variables = {"CODE_COMMIT_QUIET": "1"} if way == "variable" else {}
+    done = run_code_commit(root, *REPLAY, "-m", "x", *["--quiet"] * (way == "option"), env=variables)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_without_json_nothing_is_printed_there(root: Path, run_code_commit: Run):
     for arguments in (["--max-repair", "1"], ["rollup", "nowhere"], ["log", "2020"], ["undo"]):
         done = run_code_commit(root, *arguments)

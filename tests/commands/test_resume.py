@@ -303,6 +303,14 @@ def test_what_the_llm_wrote_before_is_not_stale_to_it(root: Path, run_code_commi
     assert len(record(root)["attempts"]) == 2
 
 
+def test_a_file_that_the_run_created_is_not_told_as_untracked_before(root: Path, run_code_commit: Run):
+    wrong = "^^^new.txt\nx\n^^^end\n^^^ok.txt\nwrong\n^^^end\n"
+    assert run_code_commit(root, *recorded(root, wrong)).returncode == 3
+    recorded(root, wrong, RIGHT + "^^^new.txt\ny\n^^^end\n")
+    done = resume(root, run_code_commit)
+    assert (done.returncode, "does not track" in done.stderr) == (0, False), done.stderr
+
+
 def test_a_run_that_has_ended_is_not_resumed(root: Path, run_code_commit: Run):
     assert run_code_commit(root, *recorded(root, RIGHT)).returncode == 0
     done = resume(root, run_code_commit)

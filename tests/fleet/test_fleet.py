@@ -25,7 +25,7 @@ from fleet_tools import (
     task,
 )
 
-from code_commit.commands import make_parser
+from code_commit.commands import parse
 from code_commit.errors import NotSetUpError
 from code_commit.fleet import FleetOptions, run
 from code_commit.fleet.command import _require_keys, is_wanted
@@ -227,6 +227,15 @@ def test_what_runs_again(options, done):
     assert {name for name in tasks if is_wanted(tasks[name], earlier.get(name), FleetOptions(**options))} == set(done)
 
 
+def test_what_a_run_prints_and_how_its_build_ends_are_no_other_question():
+    plain = FleetTask(**task("a", "https://example.org/x"))
+    same = {"json": True, "quiet": True, "verbose": True, "sandbox": "off", "build_timeout": 1, "max_cost": 1}
+    assert FleetTask(**task("a", "https://example.org/x", settings=same)).identity == plain.identity
+    assert (
+        FleetTask(**task("a", "https://example.org/x", settings={"answer_format": "edits"})).identity != plain.identity
+    )
+
+
 def test_a_result_and_a_log_of_an_earlier_version_are_those_of_the_task(tmp_path):
     """Its digest told settings and files in another order apart."""
     pairs = {"settings": {"max_repairs": 1, "answer_format": "edits", "max_cost": 2}}
@@ -378,10 +387,8 @@ def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, ca
     tasks = str(make_list(tmp_path / "tasks.jsonl", task("a", make_repository(tmp_path / "repository"), "replay:x")))
 
     def told(*words):
-        options = vars(make_parser(["fleet", *words]).parse_args(["fleet", *words]))
-        options.pop("command")
         try:
-            run(options)
+            parse(["fleet", *words]).run()
         except NotSetUpError as error:
             return str(error)
         return capsys.readouterr().out
@@ -425,7 +432,7 @@ def test_a_cluster_that_builds_could_command_is_refused_unless_that_is_asked_for
     lines = [task(f"t{number}", repository, settings=one) for number, one in enumerate(settings)]
     order = FleetOptions(tasks=str(make_list(tmp_path / "tasks.jsonl", *lines)), scheduler=address)
     with pytest.raises(NotSetUpError) as refused:
-        run(order._asdict())
+        run(order)
     assert told in str(refused.value)
     with pytest.raises(NotSetUpError, match="name the folder"):
-        run(order._replace(insecure=True)._asdict())
+        run(order._replace(insecure=True))

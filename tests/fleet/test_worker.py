@@ -294,7 +294,7 @@ def test_a_green_result_is_built_again_with_hidden_files(tmp_path, answer, word)
 @pytest.mark.parametrize(
     ("hidden", "message"),
     [
-        ("#!/bin/sh\necho x >>.gitignore\n", "green, but not verified: the build changed what it must not"),
+        ("#!/bin/sh\necho x >>.gitignore\n", "green, but not verified: the build changed protected files"),
         ("#!/bin/sh\nkill -KILL $(ps -o ppid= -p $PPID)\n", "green, but not verified: the check of the build was"),
     ],
     ids=["protected file", "killed"],

@@ -66,7 +66,7 @@ class Clock:
 
     def timing(self, **more: Any) -> Timing:
         """Times on this clock, whose jitter is always its upper end."""
-        times: dict[str, Any] = {"read": 10.0, "stream_read": 10.0, "connect": 2.0, "write": 2.0, "cancel": 1.0}
+        times: dict[str, Any] = {"read": 10.0, "connect": 2.0, "cancel": 1.0}
         clocks: dict[str, Any] = {"now": self.now, "wall_clock": self.wall_clock, "sleep": self.sleep}
         return Timing(random=lambda: 1.0, **(clocks | times | more))
 
@@ -83,6 +83,8 @@ class Listener:
         self.unsettled: list[float] = []
         self.settlements: list[Settlement] = []
         self.states: list[str] = []
+        self.warnings: list[str] = []
+        self.kept_texts: list[tuple[str, bool]] = []
         self.replies: list[tuple[int, dict[str, str], Any]] = []
 
     def make_room(self, size: int) -> None:
@@ -111,6 +113,13 @@ class Listener:
 
     def released(self, reserved: float) -> None:
         self.unsettled.remove(reserved)
+
+    def warned(self, message: str) -> None:
+        self.warnings.append(message)
+
+    def kept(self, text: str, *, is_whole: bool) -> str:
+        self.kept_texts.append((text, is_whole))
+        return "LOG/1-response.txt"
 
     def retrying(self, retry: FailedRequest) -> None:
         self.steps.append("retrying")

@@ -1,6 +1,7 @@
 """Anthropic's stream: what of it may not be missing or come twice, and every word that it can end with."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from asking import WAYS, ask
@@ -23,8 +24,7 @@ def ask_messages(events):
 DISORDER = {
     "a second start": [*EVENTS[:6], START, *EVENTS[6:]],
     "a piece of a block that never began": [event for event in EVENTS if event is not TEXT_START],
-    "no stop_reason": [*EVENTS[:-2], STOP],
-    "no message_stop": EVENTS[:-1],
+    "neither of its two ends": EVENTS[:-2],
 }
 
 
@@ -33,6 +33,12 @@ def test_a_stream_out_of_order_is_asked_for_again(name):
     response, listener = ask_messages(DISORDER[name])
     assert response.text == "second"
     assert len(listener.retries) == 1
+
+
+@pytest.mark.parametrize("events", [[*EVENTS[:-2], STOP], EVENTS[:-1]], ids=["no stop_reason", "no message_stop"])
+def test_a_stream_with_one_of_its_two_ends_is_done(events):
+    response, listener = ask_messages(events)
+    assert (response.complete_text(), listener.retries) == ("one two three", [])
 
 
 def test_events_that_nobody_knows_yet_are_passed_over():
@@ -77,5 +83,5 @@ def test_text_in_the_start_of_a_block_counts():
 def test_the_tokens_that_a_stream_begins_with_are_no_count_of_the_answer():
     start = {"usage": {"input_tokens": 9, "output_tokens": 1}}
     events = [("message_start", {"message": start}), ("message_delta", {"delta": {"stop_reason": "end_turn"}})]
-    message = assemble(None, iter([*events, ("message_stop", {})]))
+    message = assemble(SimpleNamespace(is_done=False), iter([*events, ("message_stop", {})]))
     assert (usage(message).input, usage(message).output) == (9, 0)

@@ -80,7 +80,11 @@ LOST_STREAMS = {
     "nothing at all": b"",
     "only comments": b": wait\n\n: wait\n\n",
     "DONE alone": stream_of(),
-    "no finish reason": stream_of(piece("a")),
+    "neither of its two ends": stream_of(piece("a"), done=False),
+    "an error that calls itself one, then DONE": stream_of(
+        piece("a"), {"object": "error", "message": "gone", "code": 502}
+    ),
+    "words in place of an answer": stream_of({"message": "the model has stopped", "code": 502}),
     "an error among the chunks": stream_of(piece("a"), {"error": {"code": 502, "message": "gone"}}, done=False),
     "an error as text": stream_of(piece("a"), {"error": "gone"}),
     "finish error": stream_of(piece("a", "error")),
@@ -133,7 +137,8 @@ def test_a_refusal_in_pieces():
             Usage(input=10, cached_input=4),
         ),
         ({"prompt_tokens": 10, "prompt_tokens_details": None, "completion_tokens_details": None}, Usage(input=10)),
-        ({"prompt_tokens": "10", "completion_tokens": -1}, Usage()),
+        ({"prompt_tokens": "ten", "completion_tokens": -1}, Usage()),
+        ({"prompt_tokens": "10", "completion_tokens": 5.0}, Usage(input=10, output=5)),
     ],
 )
 def test_usage_in_any_place(usage, counted):
@@ -186,7 +191,7 @@ ERRORS = {
     "LiteLLM": (
         400,
         {"error": {"message": "litellm.BadRequestError: Invalid model name passed in model=X", "code": "400"}},
-        "Invalid model name passed in model=X; .*check --model",
+        "Invalid model name passed in model=X; check the name of the model .*--model",
     ),
     "FastAPI": (422, {"detail": "bad field"}, "answered 422: bad field; the request was not accepted"),
     "OpenRouter": (402, {"error": {"code": 402, "message": "Insufficient credits"}}, "no money"),

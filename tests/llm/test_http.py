@@ -269,7 +269,7 @@ def test_no_proxy_is_obeyed(monkeypatch, certificate):
 @pytest.mark.parametrize("proxy", ["ftp://user:hunter22@h:1", "http://user:hunter22@h:x", "http://hunter22@[::1"])
 def test_a_proxy_that_is_none_is_not_quoted(monkeypatch, proxy):
     monkeypatch.setenv("HTTPS_PROXY", proxy)
-    with pytest.raises(NotSetUpError, match="HTTPS_PROXY or ALL_PROXY names cannot be used") as caught:
+    with pytest.raises(NotSetUpError, match=r"(HTTPS|ALL)_PROXY names cannot be used") as caught:
         open_way(CHAT, "https://llm.test/v1")
     assert "hunter22" not in str(caught.value)
 
@@ -344,7 +344,7 @@ def test_a_reply_without_end_is_not_swallowed(name):
     fault = Fault("status", body=b"data: " + b"x" * 15_000_000, headers={"content-type": "text/event-stream"})
     with FakeServer(["x"], [fault]) as server:
         with pytest.raises(LLMError, match=r"127.0.0.1 sent more than 1 MB: no response is that long"):
-            ask(WAYS[name], server, timing=Clock().timing(largest_reply=2_000_000, read=20, stream_read=20))
+            ask(WAYS[name], server, timing=Clock().timing(largest_reply=2_000_000, read=20))
 
 
 def test_no_redirect_is_followed_and_no_cookie_kept():
@@ -365,7 +365,7 @@ def test_the_connection_is_closed_at_the_end():
     before = len(list(OPEN_FILES.iterdir()))
     for _ in range(5):
         with FakeServer(["x"], [Fault("drop_mid_body"), Fault("stall")]) as server:
-            ask(CHAT, server, timing=Clock().timing(stream_read=0.25))
+            ask(CHAT, server, timing=Clock().timing(read=0.25))
     assert len(list(OPEN_FILES.iterdir())) <= before + 1
 
 

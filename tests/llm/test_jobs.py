@@ -205,9 +205,7 @@ def test_a_real_signal_ends_a_silent_call_at_once(name):
     begin = time.monotonic()
     try:
         with FakeServer(["x"], [Fault("silence", stage)]) as server:
-            with open_way(
-                WAYS[name], server.base_url(WAYS[name].provider), Clock().timing(read=30, stream_read=30)
-            ) as llm:
+            with open_way(WAYS[name], server.base_url(WAYS[name].provider), Clock().timing(read=30)) as llm:
                 signal.setitimer(signal.ITIMER_REAL, 0.3)
                 with pytest.raises(Interrupted) as caught:
                     llm.complete(PROMPT, Listener())

@@ -51,7 +51,7 @@ def ask_llmock(url, name, *behaviors):
         )
         urllib.request.urlopen(request, timeout=10).close()
     listener = Listener()
-    with open_way(WAYS[name], url + PATHS[name], Clock().timing(read=20, stream_read=20)) as llm:
+    with open_way(WAYS[name], url + PATHS[name], Clock().timing(read=20)) as llm:
         return llm.complete(PROMPT, listener), listener
 
 

@@ -1,50 +1,13 @@
-"""The wait that a refusal asks for."""
+"""Refusals: their words, whether waiting can help, and the advice."""
 
 from pathlib import Path
 
 import pytest
 
+from code_commit.errors import LLMError
 from code_commit.llm.http import Endpoint, Reply
-from code_commit.llm.refusals import asked_delay, refusal_of
+from code_commit.llm.refusals import RefusedRequestError, refusal_of
 from code_commit.settings import Settings
-
-
-def retry_info(delay):
-    return {
-        "error": {
-            "details": [{"@type": "x"}, {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay}]
-        }
-    }
-
-
-@pytest.mark.parametrize(
-    ("headers", "body", "seconds"),
-    [
-        ({}, None, None),
-        ({"retry-after": "3"}, None, 3),
-        ({"retry-after": " 3.25 "}, None, 3.25),
-        ({"retry-after": "0"}, None, 0),
-        ({"retry-after-ms": "1500", "retry-after": "60"}, None, 1.5),
-        ({"retry-after-ms": "soon", "retry-after": "60"}, None, 60),
-        ({"retry-after": "tomorrow"}, None, None),
-        ({"retry-after": "-5"}, None, None),
-        ({"retry-after": "nan"}, None, None),
-        ({"retry-after": "inf"}, None, None),
-        ({"retry-after": "1e400"}, None, None),
-        ({"retry-after": "9" * 400}, None, None),
-        ({"retry-after": "٣"}, None, None),
-        ({}, retry_info("34s"), 34),
-        ({}, retry_info("0.5s"), 0.5),
-        ({}, retry_info("34.07s"), 34.07),
-        ({}, retry_info("soon"), None),
-        ({}, retry_info({"seconds": 3}), None),
-        ({"retry-after": "2"}, retry_info("34s"), 2),
-        ({}, {"error": {"details": "none"}}, None),
-        ({}, "text", None),
-    ],
-)
-def test_the_delay_that_an_api_asks_for(headers, body, seconds):
-    assert asked_delay(headers, body) == seconds
 
 
 @pytest.mark.parametrize(
@@ -57,4 +20,73 @@ def test_the_delay_that_an_api_asks_for(headers, body, seconds):
 )
 def test_an_address_that_is_not_there_is_mended(path, end):
     endpoint = Endpoint("m", f"http://127.0.0.1:9{path}", Settings(), Path(), "", str)
-    assert str(refusal_of(Reply(404, {}, "not found"), endpoint)).endswith(end)
+    assert str(refusal_of(Reply(404, {}, "not found"), endpoint, 0.0)).endswith(end)
+
+
+def refused(status, body, headers=None):
+    endpoint = Endpoint("m", "http://127.0.0.1:9/v1", Settings(), Path(), "a key file", str)
+    return refusal_of(Reply(status, headers or {}, body), endpoint, 1e9)
+
+
+def error(message, **more):
+    return {"error": {"message": message, **more}}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (429, error("Request too large on tokens per min (TPM): Limit 30000, Requested 36278."), "too_long"),
+        (413, error("Request too large on tokens per minute (TPM): Limit 6000, Requested 7000"), "too_long"),
+        (500, error("The input token count exceeds the maximum number of tokens allowed"), "too_long"),
+        (400, {"message": "Please reduce the messages: the length is 8500 while the limit is 8192"}, "too_long"),
+        (400, error("the string of metadata.user is too long, at most 64 characters"), "refused"),
+        (429, error("Quota exceeded for metric x, limit: 0. Please retry in 1.2s."), "quota"),
+        (429, error("Rate limit exceeded: free-models-per-day"), "quota"),
+        (500, error("insufficient balance (1008)"), "quota"),
+        (403, error("用户余额不足"), "quota"),
+        (429, error("Budget has been exceeded!", type="budget_exceeded"), "quota"),
+        (429, error("You exceeded your current quota, please check your plan and billing details."), "quota"),
+        (200, {"base_resp": {"status_code": 1004, "status_msg": "invalid api key"}}, "key"),
+        (503, error("No available channel for model m under group default"), "refused"),
+        (200, {"code": 20012, "message": "Model does not exist", "data": None}, "refused"),
+    ],
+)
+def test_what_waiting_cannot_change_is_told_by_what_it_speaks_of(status, body, kind):
+    refusal = refused(status, body)
+    assert isinstance(refusal, LLMError)
+    assert refusal.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (429, error("Rate limit on tokens per min (TPM): Limit 30000, Used 29500, Requested 2000.")),
+        (429, error("You exceeded your current quota, check your billing. limit: 15. Please retry in 34s.")),
+        (429, error("Resource has been exhausted (e.g. check quota).", status="RESOURCE_EXHAUSTED")),
+        (429, error("Rate limit reached for requests per min. Add a payment method to raise it.")),
+        (429, error("too many requests, maximum number of concurrent requests exceeded")),
+        (503, error("The model is not available at the moment, try again later")),
+        (503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}),
+        (500, error("Your request exceeded the time limit")),
+        (529, error("Overloaded", type="overloaded_error")),
+    ],
+)
+def test_what_passes_is_waited_for(status, body):
+    assert not isinstance(refused(status, body), RefusedRequestError)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"detail": [{"type": "missing", "loc": ["body", "a"], "msg": "Field required"}]}, "Field required"),
+        ({"message": {"detail": [{"msg": "Extra inputs are not permitted"}]}}, "Extra inputs are not permitted"),
+        ({"success": False, "errors": [{"code": 2001, "message": "Configure the gateway"}]}, "Configure the gateway"),
+        ({"error": "the template is broken"}, "the template is broken"),
+        ({"a": {"b": [{"c": "under another name"}]}}, "under another name"),
+        ("<html><head><title>Access blocked</title></head></html>", "Access blocked"),
+        ("upstream connect error", "upstream connect error"),
+        ({"error": {"code": "no_such_thing"}}, "no_such_thing"),
+    ],
+)
+def test_its_words_are_shown_wherever_they_stand(body, words):
+    assert f"answered 400: {words}; " in str(refused(400, body))

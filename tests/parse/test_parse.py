@@ -187,16 +187,25 @@ def test_elsewhere_the_word_delete_alone_is_text_once_it_is_sent_again():
     assert caught.value.reasons == [
         (
             "line 2: a.py: its only word is 'delete': to remove the file, write ^^^delete in place of the word and of"
-            " ^^^end; or send it again just so if it is meant"
+            " ^^^end; if you mean it so, send it again unchanged"
         )
     ]
-    known = Reasons({("delete-word", "a.py")}.__contains__)
+    known = Reasons(lambda known: known[:2] == ("delete-word", "a.py"))
     assert read_response(text, known, Files("a.py")) == (FileReplacement("a.py", "delete\n", 1),)
     assert [warning.kind for warning in known.warnings] == ["delete-word"]
     assert parse_response(text, Files("b.py")) == parse_response(text.replace("^^^", "^^^^"), Files("a.py"))
 
 
-@pytest.mark.parametrize("content", ["Delete\n", "delete a.py\n", "delete\ndelete\n", "# delete\n", "delete()\n"])
+@pytest.mark.parametrize("content", ["Delete\n", "DELETE", "`delete`\n", "[deleted]\n", "delete.\n"])
+@pytest.mark.parametrize("is_short", [False, True])
+def test_the_word_in_another_dress_is_suspected_in_every_layout(content, is_short):
+    reasons = Reasons()
+    changes = read_response(f"^^^a.py\n{content}\n^^^end\n", reasons, Files("a.py"), is_short=is_short)
+    assert [each.rule for each in reasons.kept] == ["delete-word"]
+    assert changes == (FileReplacement("a.py", f"{content}\n", 1),)
+
+
+@pytest.mark.parametrize("content", ["delete a.py\n", "delete\ndelete\n", "# delete\n", "delete()\n"])
 def test_a_file_that_holds_more_than_the_word_delete_is_a_file(content):
     for is_short in (False, True):
         reasons = Reasons()
@@ -218,7 +227,7 @@ def test_a_line_of_carets_that_the_file_has_is_a_part_of_it(fence):
 
 def test_a_bare_end_beside_other_ends_is_accepted_once_it_is_sent_again():
     text = "^^^a.py\nx\n^^^end\n^^^b.py\ny\n^^^\n"
-    reasons, known = Reasons(), Reasons({("bare-end", "b.py")}.__contains__)
+    reasons, known = Reasons(), Reasons(lambda known: known[:2] == ("bare-end", "b.py"))
     read_response(text, reasons)
     assert [(reason.path, reason.line, reason.rule, reason.may_be_meant) for reason in reasons.kept] == [
         ("b.py", 4, "bare-end", True)
@@ -497,8 +506,10 @@ TOLD = {
     "an end with a path outside": ("^^^end src/a.h\n", "line 1: ^^^end stands alone on its line: leave 'src/a.h' out"),
     "a note": (
         "^^^ sign is the fence.\n",
-        ("line 1: a line of your text begins with ^^^: indent what you quote, by four blanks (a block that this line opens "
-        "lacks its ^^^end)"),
+        (
+            "line 1: a line of your text begins with ^^^: indent what you quote, by four blanks (if it opens a block,"
+            " that lacks its ^^^end)"
+        ),
     ),
     "a short opening": (
         "^^^b\n^^^end\nNow:\n^^shop/cli.py\nx\n^^^end\n",

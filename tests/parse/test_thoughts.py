@@ -95,7 +95,7 @@ def test_blocks_that_may_be_thoughts_are_rejected_once(text, line, word):
     (reason,) = caught.value.violations
     assert (reason.rule, reason.path, reason.line, reason.may_be_meant) == ("thoughts", "", line, True)
     assert word in reason.message
-    known = Reasons({("thoughts", "")}.__contains__)
+    known = Reasons(lambda known: known[:2] == ("thoughts", ""))
     assert read_response(text, known)
     assert not known.kept
     assert [warning.kind for warning in known.warnings] == ["thoughts"]

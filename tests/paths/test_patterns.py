@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from command import Run, git, replay, the_log
 
+from code_commit.errors import Named, in_words
 from code_commit.paths.patterns import explain_patterns, find_unmatched
+from code_commit.terminal import shown
 
 PATHS = ["src/slug.py", "src/util/names.py", "docs/guide.md", "tests/test_slug.py", "Makefile", "caf\u00e9/menu.txt"]
 
@@ -35,9 +37,16 @@ def test_a_pattern_that_can_match_nothing_is_told_with_what_to_write(pattern: st
     (project_folder / "src").mkdir()
     (project_folder.parent / "link").symlink_to(project_folder)
     pattern = pattern.replace("ROOT", str(project_folder)).replace("LINK", str(project_folder.parent / "link"))
-    problems = explain_patterns("--allow", [pattern, "src/"], project_folder)
-    assert problems == {pattern: problems[pattern]}
-    assert f"can match nothing: {told}" in problems[pattern]
+    problems = explain_patterns(Named("allow"), [pattern, "src/"], project_folder)
+    assert problems.keys() == {pattern}
+    assert in_words(problems[pattern]).startswith(f"--allow {shown(pattern)} can match nothing: {told}")
+
+
+def test_patterns_that_only_take_back_match_nothing(project_folder: Path):
+    (told,) = explain_patterns(Named("allow"), ["!src/", "!b"], project_folder).values()
+    assert in_words(told) == (
+        "--allow !src/ can match nothing: it only takes back what a pattern before it matches: write ** before it"
+    )
 
 
 POSSIBLE = (
@@ -56,10 +65,10 @@ POSSIBLE = (
 
 
 def test_what_may_match_a_path_is_not_refused(project_folder: Path):
-    assert explain_patterns("--allow", POSSIBLE, project_folder) == {}
+    assert explain_patterns(Named("allow"), POSSIBLE, project_folder) == {}
     first = project_folder.parts[1]
     (project_folder / first).mkdir()  # then it is that folder, not the one of the file system's root
-    assert explain_patterns("--allow", [f"/{first}/a.py"], project_folder) == {}
+    assert explain_patterns(Named("allow"), [f"/{first}/a.py"], project_folder) == {}
 
 
 NEAR = {

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from command import Run, git, tree
 
+from code_commit.changes import AppliedChange
 from code_commit.runs.record import Attempt, FileChoice, RunRecord, load_run_record, sum_up
 
 DATA = Path(__file__).parents[1] / "older_log"
@@ -29,6 +30,27 @@ def lay_out(source: Path, root: Path) -> None:
             (root / name).write_bytes(path.read_bytes())
             mode = 0o755 if name in EXECUTABLE else 0o640 if name in GROUP_READABLE else 0o644
             (root / name).chmod(0o600 if private else mode)
+
+
+def changed(*answers: list[AppliedChange]) -> int:
+    attempts = [
+        Attempt(number, "repair", verdict="applied", changes=changes) for number, changes in enumerate(answers, 1)
+    ]
+    return sum_up(RunRecord("1", "r", "run", "", "/", "", 1, attempts=attempts), 0.0).files_changed
+
+
+def test_a_file_counts_once_under_its_last_name_and_not_at_all_if_it_came_and_went():
+    created, deleted = AppliedChange("a", "create", 1, 1, 0), AppliedChange("a", "delete", 0, 0, 1)
+    renamed, again = (
+        AppliedChange(name, "create", 1, 0, 0, renamed_from=old) for name, old in (("b", "a"), ("c", "b"))
+    )
+    edited = AppliedChange("b", "replace", 1, 1, 1)
+    assert [changed([each]) for each in (created, deleted, renamed, edited)] == [1, 1, 1, 1]
+    assert changed([created], [deleted]) == 0
+    assert changed([deleted], [created]) == 1
+    assert changed([created], [renamed, AppliedChange("ok.txt", "replace", 1, 1, 1)]) == 2
+    assert changed([renamed], [again]) == changed([renamed], [edited]) == changed([edited], [again]) == 1
+    assert changed([renamed], [created]) == 2
 
 
 @pytest.fixture
@@ -161,6 +183,22 @@ def test_the_sum_of_what_calls_cost(attempts, cost):
     assert sum_up(record, 0.0).cost_usd == cost
     record.choice = FileChoice("c", calls=1, cost_usd=0.5)
     assert sum_up(record, 0.0).cost_usd == (None if attempts and cost is None else (cost or 0.0) + 0.5)
+
+
+COUNTED = {
+    "applied": (["applied"], 1),
+    "of a dry run, or not written yet": ([None], 0),
+    "one of them applied": ([None, "applied"], 1),
+    "twice": (["applied", "applied"], 1),
+}
+
+
+@pytest.mark.parametrize(("verdicts", "files"), COUNTED.values(), ids=COUNTED)
+def test_only_what_was_applied_counts_as_a_changed_file(verdicts, files):
+    change = AppliedChange("a", "replace", 1, 1, 1)
+    attempts = [Attempt(n, "initial", verdict=verdict, changes=[change]) for n, verdict in enumerate(verdicts, 1)]
+    record = RunRecord("1", "r", "run", "", "/", "", 1, attempts=attempts)
+    assert sum_up(record, 0.0).files_changed == files
 
 
 RECORD = json.dumps(

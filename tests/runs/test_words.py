@@ -17,7 +17,6 @@ from code_commit.runs.words import (
     cost_in_words,
     done_in_all,
     rejection_of,
-    status_in_words,
     summary_of,
 )
 
@@ -140,10 +139,9 @@ def test_a_rejection_for_people_is_one_short_sentence(reasons, told):
     assert rejection_of(attempt) == told
 
 
-def test_an_answer_that_could_not_be_written_is_neither_unusable_nor_a_build_error():
+def test_an_answer_that_could_not_be_written_is_not_unusable():
     assert summary_of(Attempt(1, "initial", finish_reason="stop")) == "answered, nothing written"
     assert summary_of(Attempt(1, "initial")) == "no usable answer"
-    assert (status_in_words("build_error"), status_in_words("llm_error")) == ("machine error", "LLM error")
 
 
 COSTS = [

@@ -39,6 +39,12 @@ def numbered(text: str, form: str) -> str:
 
 WRONG = {
     # the file, its new content, its old content (None: there is none), the words of the message
+    "entities": ("a.py", CODE.replace("return 1", "return 1 &lt; 2 &amp;&amp; 3"), CODE, "escaped"),
+    "all of it escaped": ("a.html", "&lt;p&gt;one&lt;/p&gt;\n", "<p>one</p>\n", "escaped"),
+    "a string": ("a.py", CODE.replace("\n", "\\n") + "\n", CODE, "escaped"),
+    "the path before it": ("a.py", f"a.py\n{CODE}", CODE, "names the file"),
+    "the path after a word": ("a.py", f"File: `a.py`\n{CODE}", CODE, "names the file"),
+    "the language before it": ("a.py", f"python\n{CODE}", CODE, "names the file"),
     "diff of git": ("a.txt", "diff --git a/a.txt b/a.txt\nindex 1..2 100644\n--- a/a.txt\n" + HUNK, TEXT, "diff"),
     "unified diff": ("a.txt", "--- a/a.txt\n+++ b/a.txt\n" + HUNK, TEXT, "diff"),
     "hunk": ("a.txt", HUNK, TEXT, "diff"),
@@ -124,6 +130,10 @@ WRONG = {
 }
 
 RIGHT = {
+    "entities in a string": ("a.py", CODE.replace("return 1", "return 'a &lt; b'"), CODE),
+    "a page with entities": ("a.html", "<p>1 &lt; 2</p>\n", "<p>1</p>\n"),
+    "a list of paths": ("a.txt", "a.txt\nb.txt\n", "a.txt\n"),
+    "a word first": ("a.txt", f"python\n{TEXT}", TEXT),
     "list": ("a.md", "- a\n- b\n- c\n", "- a\n- b\n"),
     "lines that become a list": ("a.txt", "- first line\n- second line\n", TEXT),
     "new list": ("a.md", "+ a\n+ b\n", None),

@@ -74,7 +74,7 @@ def reason(root: Path, change: FileReplacement | FileRemoval | EditBlock) -> tup
 def accepted(root: Path, path: str, rule: str) -> list[str]:
     """Return the kinds of the warnings when the path is sent again."""
     project = find_project(root)
-    reasons = Reasons({(rule, path)}.__contains__)
+    reasons = Reasons(lambda known: known[:2] == (rule, path))
     rules = capture_rules(project, Settings(), Redactor([]))
     return [
         found.kind for found in verify_changes([FileReplacement(path, "y\n")], project, rules, None, reasons).warnings
@@ -129,9 +129,9 @@ def test_nothing_outside_the_project_is_named(root):
 
 def test_many_long_names_take_no_time(root):
     names = [f"src/{number} {'and some more words ' * 10}.txt" for number in range(2_000)]
-    began = time.monotonic()
+    began = time.process_time()
     verify(root, *(FileReplacement(name, "x\n") for name in names))
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20
 
 
 def test_the_folders_of_diffs_and_examples_are_rejected_where_the_project_has_none(project_folder):

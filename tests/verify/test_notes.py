@@ -63,15 +63,32 @@ LOST = {
     "diff below a path": (f"lib/b.py:\n```diff\n{HUNK}```\n", 3),
     "search and replace": (f"lib/b.py\n```python\n{SEARCH}```\n", 3),
     "search and replace in a file that nothing names": (SEARCH, 1),
+    "prose with the path": (f"In `lib/b.py`, change b() to:\n\n{FENCE}", 4),
+    "a heredoc": ("```sh\ncat > lib/b.py <<'EOF'\nx = 1\nEOF\n```\n", 2),
+    "a tag inside": (f"<write_to_file>\n<path>lib/b.py</path>\n<content>\n{NEW}</content>\n", 2),
+    "markers with other words": (
+        "lib/b.py\n<<<<<<< ORIGINAL\n    return 1\n=======\n    return 3\n>>>>>>> UPDATED\n",
+        2,
+    ),
     "tag": (f'<file path="lib/b.py">\n{NEW}</file>\n', 1),
     "label": (f"--- lib/b.py ---\n{NEW}", 1),
 }
+
+
+def test_the_users_settings_of_git_hide_nothing(root):
+    for name in ("color.ui", "color.grep", "grep.fullName", "grep.lineNumber", "grep.column"):
+        git(root, "config", name, "always" if name.startswith("color") else "true")
+    assert suspected(root, f"```\n{TEN}```\n{BLOCK}") == [("lib/long.py", 2)]
+
 
 NOTHING_LOST = {
     "command": "```sh\npython lib/b.py\n```\n",
     "usage": "```python\nfrom lib import b\nb.b()\n```\n",
     "output": "The failure in lib/b.py is\n```\nAssertionError: 1 != 2\n```\n",
     "another language below a path": "lib/b.py\n```sh\npytest -q\n```\n",
+    "listing": "lib/b.py\n\n```\n-rw-r--r-- 1 u u 50 lib/b.py\n```\n",
+    "session": "See `lib/b.py`:\n\n```python\n>>> b()\n1\n```\n",
+    "prose about a call": "With two calls of `lib/b.py` it is:\n```sh\npython -m b\n```\n",
     "quotation": "lib/b.py\n```python\ndef c():\n    return 2\n```\n",
     "quotation with dots": "lib/b.py\n```python\ndef b():\n    # ... more ...\ndef c():\n```\n",
     "long quotation": f"```python\n{FILES['lib/long.py']}```\n",

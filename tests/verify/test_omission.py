@@ -34,7 +34,7 @@ def cut(instead: str, first: int = 6, last: int = 20, **changed: str) -> str:
         "# f6 to f19 had no caller\n",
     ],
 )
-@pytest.mark.parametrize("last", [20, 18])
+@pytest.mark.parametrize("last", [20, 18, 8])
 def test_a_comment_dots_or_prose_in_brackets_in_place_of_many_lines_is_told_with_the_lines(instead, last):
     (found,) = omitted(cut(instead, last=last, f3="g3"))
     assert (found.path, found.at, found.first, found.last) == ("src/a.py", 24, 25, 4 * last - 1)
@@ -57,6 +57,15 @@ def test_the_lines_beside_it_may_be_changed_ones():
         ("a.html", "<!-- le reste -->"),
         ("a.hs", "{- wie zuvor -}"),
         ("a.unheard-of", "# wie zuvor"),
+        ("a.pl", "# lo demás"),
+        ("a.m", "% lo demás"),
+        ("a.fs", "// lo demás"),
+        ("a.haml", "-# lo demás"),
+        ("a.py", "\u22ee"),
+        ("a.py", "[unchanged]"),
+        ("a.py", "[Showing lines 1-20 of 60. Use :21 to continue]"),
+        ("a.py", "rest of the file stays the same."),
+        ("a.py", "{{ unchanged }}"),
     ],
 )
 def test_a_comment_is_what_the_files_language_says(path, line):
@@ -65,10 +74,23 @@ def test_a_comment_is_what_the_files_language_says(path, line):
     assert [found.text for found in omitted(f"{kept}{line}\n", old, path)] == [line]
 
 
+@pytest.mark.parametrize(
+    ("path", "start", "line"),
+    [
+        ("a.scss", "nav {\n  h4 {\n    padding: 1px;\n", "    // lo demás sigue igual"),
+        ("a.yml", "script: |\n  set -e\n", "  # wie zuvor"),
+        ("a.py", '"""The text.\n\n', "# le reste"),
+    ],
+)
+def test_a_comment_inside_of_what_is_no_code_is_one_too(path, start, line):
+    kept, lost = start + "  color: red;\n", "".join(f"  size-{number}: {number}px;\n" for number in "abcdefgh")
+    assert [found.text for found in omitted(f"{kept}{line}\n", f"{kept}{lost}", path)] == [line.strip()]
+
+
 INNOCENT = {
     "lines that are deleted": cut(""),
     "a comment and code": cut("# the others come from a loop\nF = {i: make(i) for i in range(6, 20)}\n"),
-    "few lines": cut("# unido\n", first=18),
+    "five lines with words": cut("# unido\n", first=18, last=19).replace("    return y + 19\n\n", "", 1),
     "four lines": cut("# a\n# b\n# c\n# d\n"),
     "a body of dots": cut("def f6(x): ...\n").replace("def f6(x): ...", "class F(Protocol):\n    ...\n    ..."),
     "code with dots": cut("call(*args, ...)\n"),
@@ -92,6 +114,11 @@ def test_a_licence_may_become_a_line():
     assert omitted("# SPDX-License-Identifier: MIT\n" + OLD, old) == []
     block = "/*\n" + "".join(f" * Line {number} of a long licence\n" for number in range(20)) + " */\nint a;\n"
     assert omitted("// SPDX\nint a;\n", block, "a.c") == []
+
+
+def test_a_comment_that_gets_shorter_stands_for_nothing():
+    old = OLD.replace("def f6(", "# the others; they add and multiply, each by its own number\n# in turn\ndef f6(")
+    assert omitted(cut("# the others\n"), old) == []
 
 
 def test_what_the_old_file_has_itself_is_no_sign():

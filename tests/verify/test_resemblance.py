@@ -63,7 +63,7 @@ def find(rule: str, root: Path, files: dict[str, str], query: str, *again: str) 
     """Return the paths that are rejected, and those that are warned about."""
     project, changes = find_project(root), [FileReplacement(path, content) for path, content in files.items()]
     rules = capture_rules(project, Settings(), Redactor([]), query)
-    reasons = Reasons({(rule, path) for path in again}.__contains__)
+    reasons = Reasons(lambda known: known[:2] in {(rule, path) for path in again})
     try:
         verified = verify_changes(changes, project, rules, None, reasons)
     except RejectedResponseError as error:

@@ -99,7 +99,7 @@ def verified(root, *changes, meant=(), **settings) -> tuple[list[VerifiedChange]
     """Return the changes, the warnings about line ends, and the files that stay as they are."""
     project = find_project(root)
     rules = capture_rules(project, Settings(**settings), Redactor([]))
-    reasons = Reasons({("line-ends", path) for path in meant}.__contains__)
+    reasons = Reasons({("line-ends", path, "") for path in meant}.__contains__)
     done = verify_changes(changes, project, rules, None, reasons)
     return [*done.changes], [str(each) for each in done.warnings if each.kind == "line-ends"], done.ends_alone
 

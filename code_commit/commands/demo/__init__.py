@@ -5,9 +5,9 @@ import subprocess
 import tempfile
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from code_commit.check import RunInputs
+from code_commit.commands import NoArguments
 from code_commit.commands.output import print_text
 from code_commit.commands.run import run_main_job
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS
@@ -27,7 +27,7 @@ code-commit demo"""
 _RECORDED = f"{AGENT_CONFIG}/recorded"
 
 
-def run(_options: dict[str, Any]) -> int:
+def run(_: NoArguments) -> int:
     project = _make_project()
     progress = Progress(Redactor([]))
     progress.say(f"A sample project is in {project.root}. The task:\n")

@@ -23,7 +23,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.files import NotAFileError, read_regular_file, replacing
 from code_commit.runs import words
 from code_commit.runs.record import BUILT_DIFF, Attempt
-from code_commit.terminal import shown, unwrapped
+from code_commit.terminal import shown
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -116,7 +116,7 @@ def _page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
     usages = [call.usage for call in [record.choice, *attempts] if call and call.usage]
     return {
         "run": run,
-        "task": _prose("\n".join(run.task)),
+        "task": run.task,
         "changes": changes,
         "files": diff_view(changes.files, "N-changes.diff of each attempt", RESULT_ROOM),
         "built_files": diff_view(of_build, BUILT_DIFF, RESULT_ROOM // 5),
@@ -145,7 +145,7 @@ def _attempt_values(
         "attempt": attempt,
         "outcome": words.outcome_of(attempt),
         "summary": words.summary_of(attempt),
-        "said": _prose(attempt.notes),
+        "said": attempt.notes.split("\n") if attempt.notes else [],
         "retries": words.retries_in_words(attempt.retries),
         "started": started,
         "times": _times(attempt),
@@ -156,10 +156,6 @@ def _attempt_values(
         "build": build_view(run, f"{number}-build.txt", share),
         "links": _links(run.folder, start, f"{number}-*"),
     }
-
-
-def _prose(text: str) -> list[str]:
-    return unwrapped(text).split("\n") if text else []
 
 
 def _rejections(run: LoggedRun, attempt: Attempt) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from code_commit.commands.page.changes import FileDiff, parse_diff
 from code_commit.errors import ApplyError
@@ -12,7 +12,8 @@ from code_commit.files import read_ends
 from code_commit.redaction import Redactor
 from code_commit.runs.log import QUERY_OF_RUN
 from code_commit.runs.record import RunRecord
-from code_commit.runs.words import check_lines, count, duration, status_in_words, total_cost, ways_on
+from code_commit.runs.words import check_lines, count, duration, total_cost, ways_on
+from code_commit.status import Status, Tone
 
 MOST_TEXT = 64_000_000  # bytes of a file of the log that are read as one text
 
@@ -21,26 +22,11 @@ class Headline(NamedTuple):
     """The result of a run in a few words, with a sign and a tone."""
 
     text: str
-    tone: Literal["good", "bad", "wait"]
+    tone: Tone
 
     @property
     def sign(self) -> str:
         return {"good": "✓", "bad": "✗", "wait": "…"}[self.tone]
-
-
-_HEADLINES = {
-    "running": Headline("Still running", "wait"),
-    "killed": Headline("Killed while it ran", "bad"),
-    "interrupted": Headline("Interrupted", "wait"),
-    "build_failed": Headline("The build still fails", "bad"),
-    "not_set_up": Headline("Not set up", "bad"),
-    "llm_error": Headline("The LLM could not be asked", "bad"),
-    "not_approved": Headline("The answer was not approved", "bad"),
-    "rejected": Headline("The response was rejected", "bad"),
-    "declined": Headline("The LLM says that it cannot", "bad"),
-    "build_error": Headline("The build could not be run, or files not be written", "bad"),
-    "internal_error": Headline("A bug in code-commit", "bad"),
-}
 
 
 class RunChanges(NamedTuple):
@@ -70,7 +56,7 @@ class LoggedRun:
     folder: Path
     root: Path
     record: RunRecord
-    status: str
+    status: Status
     redactor: Redactor
     name: str = ""
     argument: str = ""
@@ -90,15 +76,15 @@ class LoggedRun:
 
     @property
     def _ending(self) -> Headline:
-        if self.status != "success":
-            return _HEADLINES.get(self.status) or Headline(status_in_words(self.status).capitalize(), "bad")
+        if self.status != Status.SUCCESS:
+            return Headline(self.status.headline, self.status.tone)
         if self.record.command == "undo":
             return Headline("Undone", "good")
         if self.record.command == "rollup":
             return Headline("Files chosen for a rollup", "good")
         if any(attempt.build for attempt in self.record.attempts):
-            return Headline("The build passes", "good")
-        return Headline("Applied, not built" if self.applied else "Verified, nothing was changed", "good")
+            return Headline(Status.SUCCESS.headline, "good")
+        return Headline("Applied, not built" if self.applied else Status.DRY_RUN.headline, "good")
 
     def numbers(self, changed: str) -> str:
         """Return `2 attempts · 16 files +70 -7 · 6.2 s · $0.01`; `changed` is the part about the files."""
@@ -110,7 +96,7 @@ class LoggedRun:
     @property
     def message(self) -> list[str]:
         """The last message of the run, and the commands that continue it."""
-        has_next_step = self.record.has_next_step and self.status != "running" and self.patch is None
+        has_next_step = self.record.has_next_step and self.status != Status.RUNNING and self.patch is None
         goes_on = ways_on(self.record, self.argument) if has_next_step else ()
         return [*filter(None, (self.record.message or "").split("\n")), *goes_on]
 

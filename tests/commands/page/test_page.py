@@ -16,7 +16,7 @@ import pytest
 from command import Run, git
 from page_runs import EVIL, IMAGE, NAME, embellish, hostile_run, recorded_run, write_page
 
-from code_commit.commands.log import export_log
+from code_commit.commands.log import Arguments, export_log
 from code_commit.project import find_project
 
 KEY = "sk-12345678-abcdefgh"
@@ -98,7 +98,7 @@ def hostile(project_folder: Path, run_code_commit: Run, tmp_path_factory: pytest
 
 def page_of(root: Path) -> str:
     """The page of the latest run, made in this process."""
-    export_log(find_project(root), {"html": str(root / "page.html")})
+    export_log(find_project(root), Arguments(html=str(root / "page.html")))
     return (root / "page.html").read_text("utf-8")
 
 
@@ -207,7 +207,7 @@ def test_a_hunk_names_its_function_and_a_renamed_file_is_one(project_folder: Pat
     assert f"3 files +2 {MINUS}2" in text
     assert f"new.py +0 {MINUS}0 renamed from moved.py" in text
     assert "@@ -9,5 +9,5 @@ def greet():" in text
-    summary = export_log(find_project(project_folder), {"markdown": True}).decode()
+    summary = export_log(find_project(project_folder), Arguments(markdown=True)).decode()
     assert "- rename `moved.py` to `new.py` +0 -0" in summary
 
 
@@ -230,7 +230,7 @@ def test_a_damaged_log_still_makes_a_page(hostile: Path, run_code_commit: Run, t
     text = page_of(hostile)
     assert "The build passes" in text
     assert "root:" not in text
-    assert b"The build passes" in export_log(find_project(hostile), {"markdown": True})
+    assert b"The build passes" in export_log(find_project(hostile), Arguments(markdown=True))
 
 
 @pytest.mark.slow
@@ -338,8 +338,8 @@ def test_no_piece_of_a_key_stands_where_a_line_was_cut(place, project_folder: Pa
     (folder / "1-build.txt").write_text("x" * place + KEY + "\n" + "y" * (1_500 + place) + KEY + "\n")
     (project_folder / "agent-config/openai-key.txt").write_text(KEY)
     (project_folder / "agent-config/openai-key.txt").chmod(0o600)
-    for options in ({"html": "-"}, {"markdown": True}):
-        printed = export_log(find_project(project_folder), options).decode()
+    for arguments in (Arguments(html="-"), Arguments(markdown=True)):
+        printed = export_log(find_project(project_folder), arguments).decode()
         assert "x" * 480 in printed
         assert "sk-12345" not in printed
 
@@ -347,7 +347,7 @@ def test_no_piece_of_a_key_stands_where_a_line_was_cut(place, project_folder: Pa
 def test_a_rejected_answer_after_a_failed_build_hides_nothing(project_folder: Path, run_code_commit: Run):
     recorded_run(project_folder, run_code_commit, ["^^^ok.txt\nno\n^^^end\n", "I cannot.\n"], "--max-repairs", "1")
     assert "End of the build output" in Page(page_of(project_folder)).text
-    assert "### The end of 1-build.txt" in export_log(find_project(project_folder), {"markdown": True}).decode()
+    assert "### The end of 1-build.txt" in export_log(find_project(project_folder), Arguments(markdown=True)).decode()
 
 
 @pytest.mark.sweep
@@ -483,7 +483,7 @@ def test_a_run_that_changed_nothing_says_so(answers, said, project_folder: Path,
     text = Page(page_of(project_folder)).text
     assert said in text
     assert re.search(r"2 attempts · \d", text)
-    assert f"### Changes\n\n- `{said}" in export_log(find_project(project_folder), {"markdown": True}).decode()
+    assert f"### Changes\n\n- `{said}" in export_log(find_project(project_folder), Arguments(markdown=True)).decode()
 
 
 def test_what_the_builds_changed_is_told(hostile: Path):
@@ -491,7 +491,7 @@ def test_what_the_builds_changed_is_told(hostile: Path):
     embellish(folder, build_changes=["Cargo.lock", IMAGE], new_files=2)
     said = f"The build also changed {IMAGE}, Cargo.lock and left 2 new files"
     assert said in " ".join(Page(page_of(hostile)).text.split())
-    assert f"The build also `{said[15:]}`" in export_log(find_project(hostile), {"markdown": True}).decode()
+    assert f"The build also `{said[15:]}`" in export_log(find_project(hostile), Arguments(markdown=True)).decode()
 
 
 def test_counts_that_contradict_one_another_still_make_a_page(hostile: Path):

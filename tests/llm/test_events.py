@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from code_commit.llm.http import read_events
+from code_commit.llm.events import read_events
 
 EVENTS = [
     (b"data: a\n\n", [("", "a")]),
@@ -23,6 +23,10 @@ EVENTS = [
     (b"data: a", [("", "a")]),
     (b"data: a\n", [("", "a")]),
     (b"", []),
+    (b"data: a\r\rdata: b\r\r", [("", "a"), ("", "b")]),
+    (b"\xef\xbb\xbfdata: a\n\n", [("", "a")]),
+    (b'error: {"code": 400}\n\ndata: a\n\n', [("error", '{"code": 400}'), ("", "a")]),
+    (b'{"error": "x"}\n', [("", '{"error": "x"}')]),
     ("data: 日本\u2028語\x85\n\n".encode(), [("", "日本\u2028語\x85")]),
 ]
 
@@ -36,7 +40,7 @@ def test_events(stream, events):
 
 @given(
     lines=some.lists(some.sampled_from(["data: a", "data: {é😀}", ": c", "event: n", "", "data:", "x"])),
-    end=some.sampled_from(["\n", "\r\n"]),
+    end=some.sampled_from(["\n", "\r\n", "\r"]),
     cuts=some.lists(some.integers(0, 200)),
 )
 def test_the_cuts_of_a_stream_do_not_matter(lines, end, cuts):
