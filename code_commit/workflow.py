@@ -30,7 +30,7 @@ from code_commit.prompts.layout import Task, most_attempts
 from code_commit.prompts.next import Answer, Conversation, next_prompt
 from code_commit.runs.list import short_name
 from code_commit.runs.log import AttemptLog, RunLog
-from code_commit.runs.record import Attempt, BuildResult, RunRecord, created_files
+from code_commit.runs.record import Attempt, BuildResult, RunRecord, presence
 from code_commit.runs.review import untracked_before
 from code_commit.runs.words import cut_off_in_words, listed, rejection_of, unchanged
 from code_commit.settings import Settings
@@ -151,7 +151,7 @@ def change_files(run: Run, response: Response, shows: Sight | None, attempt: Att
         return set(applied_paths(run.plan.project, attempt.record, response.text))
     changes = verify_response(run, response, shows, attempt)
     attempt.applying(changes)
-    ours = created_files(log.record.attempts)
+    ours = {path for path, (was_there, _) in presence(log.record.attempts).items() if not was_there}
     replaced = [change.path for change in changes.changes if change.original is not None and change.path not in ours]
     if mixed := untracked_before(run.plan.tree, replaced):
         log.add_warning("review", f"git does not track {listed(mixed)}: git diff cannot show what stood there")

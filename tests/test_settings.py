@@ -274,7 +274,7 @@ FOR = {
     Facet.OUTPUT: ("json", "quiet", "verbose"),
     Facet.BUILD: ("build_timeout", "infrastructure_exit_codes", "sandbox", "sandbox_network", "sandbox_caches"),
     Facet.LIMIT: (
-        *("llm_timeout", "build_timeout", "max_cost", "requests_per_minute", "tokens_per_minute"),
+        *("llm_timeout", "build_timeout", "max_cost", "stream", "background", "requests_per_minute", "tokens_per_minute"),
         *("keep_runs", "keep_days", "prices"),
     ),
     Facet.MODEL: ("model", "select_model", "fallback_model"),

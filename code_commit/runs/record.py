@@ -6,7 +6,7 @@ changes its meaning or goes away; the records of older versions still read.
 
 import functools
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -375,22 +375,24 @@ def sum_up(record: RunRecord, seconds: float) -> Totals:
 
 def _count_changed(attempts: Iterable[Attempt]) -> int:
     """Return how many files the answers changed, a renamed one once; one that came and went again is as it was."""
-    was_there, is_there, old_names = dict[str, bool](), dict[str, bool](), dict[str, str]()
-    for change in (change for attempt in attempts if attempt.verdict for change in attempt.changes):
+    there, old_names = presence(attempts), dict[str, str]()
+    for change in _applied(attempts):
         if old := change.renamed_from:
-            was_there.setdefault(old, True)
-            is_there[old] = False
             old_names[change.path] = old_names.pop(old, old)
-        was_there.setdefault(change.path, change.action != "create")
-        is_there[change.path] = change.action != "delete"
-    changed = {path for path, was in was_there.items() if was or is_there[path]}
-    renamed = {old for new, old in old_names.items() if is_there[new] and was_there[old] and not is_there[old]}
-    return len(changed - renamed)
+    renamed = {old for new, old in old_names.items() if there[new][1] and there[old] == (True, False)}
+    return len({path for path, was_and_is in there.items() if any(was_and_is)} - renamed)
 
 
-def created_files(attempts: Iterable[Attempt]) -> set[str]:
-    """Return the paths of files that applied answers created and that were not there before."""
-    first = dict[str, str]()
-    for change in (change for attempt in attempts if attempt.verdict for change in attempt.changes):
-        first.setdefault(change.path, change.action)
-    return {path for path, action in first.items() if action == "create"}
+def presence(attempts: Iterable[Attempt]) -> dict[str, tuple[bool, bool]]:
+    """Return whether each file of the applied answers was there before them, and whether it is after them."""
+    found = dict[str, tuple[bool, bool]]()
+    for change in _applied(attempts):
+        if old := change.renamed_from:
+            found[old] = found.get(old, (True, True))[0], False
+        was = found[change.path][0] if change.path in found else change.action != "create"
+        found[change.path] = was, change.action != "delete"
+    return found
+
+
+def _applied(attempts: Iterable[Attempt]) -> Iterator[AppliedChange]:
+    return (change for attempt in attempts if attempt.verdict for change in attempt.changes)

@@ -6,6 +6,7 @@ import pytest
 from command import git
 from fleet_out import EVIL, PATCH, RECORD, store, write_fleet
 
+from code_commit.commands import parse
 from code_commit.commands.log import run
 from code_commit.errors import LogError
 from code_commit.fleet.page import write_pages
@@ -94,8 +95,7 @@ def test_a_page_that_cannot_be_written_is_told(out):
 def test_a_task_is_a_summary_for_a_ci_job_too(out, capsys, monkeypatch):
     git(out, "init", "-q")
     monkeypatch.chdir(out)
-    options = {"run": "a", "markdown": True}
-    assert run(options) == 0
+    assert run(parse(["log", "a", "--markdown"]).arguments) == 0
     told = capsys.readouterr().out
     assert "new.txt" in told
     assert told.startswith("## ")
