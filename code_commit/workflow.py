@@ -235,7 +235,9 @@ def build_project(run: Run, attempt: AttemptLog) -> BuildResult:
     """
     plan, log = run.plan, run.log
     unfit, recorded = plan.settings.infrastructure_exit_codes, attempt.record.build
-    if recorded is not None and not recorded.passed and recorded.shell_code not in unfit:
+    is_first = not any(done.build for done in log.record.attempts[: attempt.number - 1])
+    is_machine = recorded is not None and (recorded.shell_code in unfit or (is_first and recorded.refused != ""))
+    if recorded is not None and not recorded.passed and not is_machine:
         return recorded
     environment = build_environment(plan.inputs.environment, plan.keys.values(), attempt.number, log.record.run)
     timeout = plan.settings.build_timeout
@@ -251,6 +253,13 @@ def build_project(run: Run, attempt: AttemptLog) -> BuildResult:
         raise BuildError(
             f"{BUILD_SCRIPT} ended with exit code {build_log.result.shell_code}, meaning an infrastructure failure"
             " (infrastructure_exit_codes): no repair was asked for; fix the machine first"
+        )
+    if is_first and build_log.result.refused:
+        raise BuildError(
+            f"the sandbox made {BUILD_SCRIPT} fail, so no repair was asked for: {build_log.result.refused}\n",
+            f"Leave that out of {BUILD_SCRIPT}, or use ",
+            Named("sandbox", "off"),
+            " (strict has a network with sandbox_network = true in config.toml).",
         )
     return build_log.result
 

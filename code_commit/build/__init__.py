@@ -5,11 +5,13 @@ import shlex
 import signal
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from code_commit.build.command import build_command, build_environment, harden_process, hardened_meanwhile
 from code_commit.build.fingerprints import FOLDER_NAME, Damage, Fingerprints, Quarantine, stamp_files
 from code_commit.build.process import Ending, Started, start_process, supervise
+from code_commit.build.refusals import TAIL, find_refusal
 from code_commit.build.sandbox import Sandbox, choose_sandbox
 from code_commit.errors import BuildError
 from code_commit.git import UnansweredError
@@ -60,9 +62,15 @@ class Builder(AbstractContextManager["Builder"]):
                 self._before = self._remember()
             else:
                 self._put_back(self._before, "a process of the last build, or another program,")
-            argv = build_command(self._project, environment, warn)
+            argv, tail = build_command(self._project, environment, warn), bytearray()
+
+            def write_and_look(data: bytes) -> None:
+                write(data)
+                tail.extend(data)
+                del tail[:-TAIL]
+
             try:
-                ending = supervise(lambda: self._start(argv, environment), write, timeout, signals)
+                ending = supervise(lambda: self._start(argv, environment), write_and_look, timeout, signals)
             except BaseException:
                 try:
                     self._put_back(self._before)
@@ -70,7 +78,18 @@ class Builder(AbstractContextManager["Builder"]):
                     warn(str(error))
                 raise
             self._put_back(self._before)
-        return _result(ending, in_sandbox=self._sandbox is not None)
+        result = _result(ending, in_sandbox=self._sandbox is not None)
+        return result if result.passed else replace(result, refused=self._refusal(bytes(tail)))
+
+    def _refusal(self, tail: bytes) -> str:
+        """Return the line that says that the sandbox refused something; "" without a sandbox."""
+        if self._sandbox is None:
+            return ""
+        kept = [*self._read_only, *watched_from_build(self._project), self._project.agent_config]
+        if self._sandbox.mode == "strict":
+            kept.append(Path.home())
+        has_network = self._sandbox.mode == "guard" or self._sandbox.network
+        return find_refusal(tail, kept, self._project.root, network=has_network)
 
     def _start(self, argv: Sequence[str], environment: Mapping[str, str]) -> Started:
         try:

@@ -99,10 +99,14 @@ def build_environment(
 
 
 def harden_process() -> None:
-    """Make this process unreadable through /proc and ptrace(2) (Linux only), and let it write no core file."""
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    """Make this process unreadable through /proc and ptrace(2) (Linux only), and let it write no core file.
+
+    The limit stays as it is where Linux keeps the process from writing one (core(5)): builds get it.
+    """
     _prctl(SET_DUMPABLE, 0)
+    if sys.platform != "linux" or _prctl(GET_DUMPABLE) != 0:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 @contextlib.contextmanager

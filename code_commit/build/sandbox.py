@@ -10,15 +10,15 @@ import pwd
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from code_commit.build.process import Started, end_guardian, start_process
 from code_commit.errors import Named, NotSetUpError
-from code_commit.files import read_regular_file
+from code_commit.files import read_regular_file, write_all
 from code_commit.paths.protected import protected_from_build, watched_from_build
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.settings import Settings
@@ -80,7 +80,7 @@ class Sandbox(NamedTuple):
         """
         status, status_end = _pipe()
         gate, opener = _pipe()
-        with status_end, gate, opener, open(os.devnull, "wb") as info:  # noqa: PTH123 - a descriptor is wanted
+        with status_end, gate, opener, open(os.devnull, "wb") as info, ExitStack() as stack:  # noqa: PTH123 - a descriptor is wanted
             passed = [status_end.fileno(), gate.fileno()]
             words = [self.program, "--json-status-fd", str(passed[0]), "--block-fd", str(passed[1])]
             if os.geteuid() == 0:
@@ -89,7 +89,9 @@ class Sandbox(NamedTuple):
             outside = search_outside(environment, project.root)  # the libraries that bwrap itself is loaded with
             for name in (name for name in outside if outside[name] != environment[name]):
                 words += ["--setenv", name, environment[name]]
-            words += [*self.options(project, protected, environment), "--", *argv]
+            options = stack.enter_context(_kept_in_memory(self.options(project, protected, environment)))
+            passed.append(options)  # on its command line they would name the project to whoever looks for that
+            words += ["--args", str(options), "--", *argv]
             guardian = None
             try:
                 guardian = _start_guardian(opener.fileno())
@@ -168,6 +170,18 @@ class Sandbox(NamedTuple):
 
 def _outermost(folders: Sequence[Path]) -> list[Path]:
     return [folder for folder in folders if not any(above in folders for above in folder.parents)]
+
+
+@contextmanager
+def _kept_in_memory(words: Iterable[str]) -> Iterator[int]:
+    """Yield a descriptor from which the words can be read, each with a NUL after it. Raises OSError."""
+    descriptor = os.memfd_create("options")
+    try:
+        write_all(descriptor, b"".join(os.fsencode(f"{word}\0") for word in words))
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _pipe() -> tuple[FileIO, FileIO]:

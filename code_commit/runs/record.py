@@ -36,13 +36,17 @@ Event = Literal["started", _OfCall, _OfChange, "warned", "finished"]
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """The end of build.sh: `exit_code` or `signal` (in a sandbox for 128 + N too), or neither after a timeout."""
+    """The end of build.sh: `exit_code` or `signal` (in a sandbox for 128 + N too), or neither after a timeout.
+
+    `refused` is the line of a failure's output that says what the sandbox refused.
+    """
 
     exit_code: int | None
     signal: int | None
     timed_out: bool
     seconds: float
     output_bytes: int
+    refused: str = ""
 
     @property
     def passed(self) -> bool:

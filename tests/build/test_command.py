@@ -82,15 +82,21 @@ def state():
     return ctypes.CDLL(None).prctl(PR_GET_DUMPABLE, 0, 0, 0, 0), limits[0]
 
 
-def test_a_hardened_process_is_not_dumpable_and_writes_no_core_file():
+def test_a_hardened_process_is_not_dumpable_and_writes_no_core_file_whatever_the_limit_for_builds_is():
     def work():
         ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
         before = state()
         hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+        limits = resource.getrlimit(resource.RLIMIT_CORE)
         harden_process()
-        return before[0], state(), resource.getrlimit(resource.RLIMIT_CORE)[1] == hard
+        child = os.fork()
+        if child == 0:
+            os.abort()
+        wrote_core = os.WCOREDUMP(os.waitpid(child, 0)[1])
+        return before[0], state()[0], wrote_core, resource.getrlimit(resource.RLIMIT_CORE) == limits
 
-    assert as_user(os.geteuid(), work) == (1, (0, 0), True)
+    assert as_user(os.geteuid(), work) == (1, 0, False, True)
 
 
 @pytest.mark.root
