@@ -50,6 +50,9 @@ class Endpoint(NamedTuple):
         return is_this_machine(urlsplit(self.base_url).hostname or "")
 
 
+_FOR_EVER = 1e9  # in seconds; what a socket takes ends at nine times that
+
+
 class Timing(NamedTuple):
     """The clock of a call, its timeouts and its pauses, in seconds."""
 
@@ -158,7 +161,7 @@ class Connection:
         self, method: str, path: str, body: RequestBody | None, silence: float | None = None
     ) -> Iterator[OpenReply]:
         """Send a request and yield the reply as it arrives. `silence` is its longest pause, in seconds."""
-        remaining = max(self.remaining, 0.001)
+        remaining = min(max(self.remaining, 0.001), _FOR_EVER)
         connect, read = min(self.timing.connect, remaining), remaining if silence is None else min(silence, remaining)
         with self._translated_errors():
             request = self._client.build_request(
@@ -244,7 +247,7 @@ class Connection:
         except (httpx.HTTPError, OSError, UnicodeError) as error:
             unsent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, UnicodeError)
             self.has_sent = self.has_sent and not isinstance(error, unsent)
-            if self._is_shut or (isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout) and self.remaining <= 0.1):
+            if self._is_shut or (isinstance(error, httpx.ReadTimeout) and self.remaining <= 0.1):
                 raise self._out_of_time() from None
             raise _explain_failure(error, self.endpoint) from None
 

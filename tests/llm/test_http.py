@@ -365,7 +365,8 @@ def test_the_connection_is_closed_at_the_end():
     before = len(list(OPEN_FILES.iterdir()))
     for _ in range(5):
         with FakeServer(["x"], [Fault("drop_mid_body"), Fault("stall")]) as server:
-            ask(CHAT, server, timing=Clock().timing(read=0.25))
+            with pytest.raises(LLMError, match="within --llm-timeout"):
+                ask(CHAT, server, timeout=3)
     assert len(list(OPEN_FILES.iterdir())) <= before + 1
 
 
