@@ -190,7 +190,7 @@ def _is_escaped(part: _Part) -> bool:
     """Tell whether the lines are the old ones but for entities of HTML, or line ends written as backslash and n."""
     if not part.old or part.is_edit:
         return False
-    if part.is_code and markdown.is_known_code(part.path) and _has_entity(part.new) and not _has_entity(part.old):
+    if _has_entity(part.new) and not _has_entity(part.old) and part.is_code and markdown.is_known_code(part.path):
         return True
     signs = [sum(map(text.count, ("<", "&&"))) for text in (part.new, part.old)]
     plain = unescape(part.new) if "&" in part.new and signs[0] == 0 < signs[1] else part.new
