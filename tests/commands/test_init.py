@@ -15,7 +15,7 @@ from command import Run, git
 from fake_server import FakeServer
 
 from code_commit import api
-from code_commit.commands.init import build_script_for
+from code_commit.commands.build_scripts import build_script_for
 from code_commit.llm import local
 
 NEXT = ["code-commit check -m", "code-commit -m", "query.txt", "code-commit rollup", "code-commit check;"]
@@ -79,7 +79,7 @@ KINDS = {
     ".NET": ({"My App.sln": "", "b.csproj": ""}, ["# .NET (My App.sln)", "dotnet test", "!b.csproj"]),
     "RSpec": ({"Gemfile": "", "spec/a_spec.rb": ""}, ["bundle install", "$run rspec"]),
     "Rake": ({"Rakefile": "Rake::TestTask.new"}, ["$run rake test"]),
-    "Rake's default": ({"Rakefile": "task :x"}, ["$run rake\n"]),
+    "Rake's default": ({"Rakefile": "task default: %i[build spec]"}, ["$run rake\n"]),
     "Composer script": ({"composer.json": '{"scripts": {"test": "x"}}'}, ["composer run-script test"]),
     "PHPUnit": ({"composer.json": "{}", "phpunit.xml.dist": ""}, ["composer install", "vendor/bin/phpunit"]),
     "Flutter": ({"pubspec.yaml": "dependencies:\n  flutter:\n    sdk: flutter\n"}, ["flutter test", "!dart"]),
@@ -88,12 +88,12 @@ KINDS = {
         {"CMakeLists.txt": "", "Makefile": "test:\n"},
         ["cmake --build build", "!ctest", "!make test"],
     ),
-    "make": ({"Makefile": "all: a\ntest: a\n"}, ["make\n", "make test", "!make check"]),
+    "make": ({"Makefile": ".PHONY: all test\nall: a\ntest: a\n"}, ["\nmake all\n", "\nmake test\n", "!make check"]),
     "make whose first target is check": (
         {"Makefile": "X := a:b\n.PHONY: check\ncheck: a\n\ttrue\n"},
-        ["!make\n", "make check"],
+        ["\nmake check\n", "!make all"],
     ),
-    "make whose first target is a variable's": ({"Makefile": "$(BIN): a.c\ncheck:\n"}, ["make\n", "make check"]),
+    "make whose first target is a variable's": ({"Makefile": "$(BIN): a.c\ncheck:\n"}, ["else make check", "!make\n"]),
     "a make beside Rust": ({"Cargo.toml": "", "Makefile": "test:\n"}, ["cargo test", "!make test"]),
     "several at once": (
         {"pyproject.toml": "", "package.json": PACKAGE, "Cargo.toml": "", "go.mod": ""},
@@ -114,7 +114,7 @@ KINDS = {
 def test_the_script_fits_the_project(files, expected, tmp_path: Path):
     found = build_script_for(lay(tmp_path, files))
     assert found is not None
-    script = found[0]
+    script = found.text
     assert_valid(script)
     assert script.startswith("#!/usr/bin/env bash\n")
     assert "set -euo pipefail\n" in script
@@ -132,7 +132,7 @@ WRITTEN = ("agent-config.example/*", "build.sh.example", "docs/ci-examples/*", "
 
 def test_what_is_written_fits_into_80_columns(tmp_path: Path, run_code_commit: Run):
     root = Path(__file__).parents[2]
-    texts = [build_script_for(lay(tmp_path / str(n), files))[0] for n, (files, _) in enumerate(KINDS.values())]
+    texts = [build_script_for(lay(tmp_path / str(n), files)).text for n, (files, _) in enumerate(KINDS.values())]
     texts += [path.read_text() for name in WRITTEN for path in root.glob(name)]
     assert [line for text in texts for line in text.split("\n") if len(line) > 80] == []
 
@@ -157,10 +157,10 @@ def test_names_of_a_hostile_project_give_no_commands(tmp_path: Path):
         lay(tmp_path / name, {"Makefile": "test:\n\ttrue\n"})
     found = build_script_for(tmp_path)
     assert found is not None
-    lay(tmp_path, {"build.sh": found[0]})
+    lay(tmp_path, {"build.sh": found.text})
     assert subprocess.run(["bash", "build.sh"], cwd=tmp_path, capture_output=True, check=False).returncode == 0
     assert not list(tmp_path.rglob("HACKED"))
-    assert "\x1b" not in found[0]
+    assert "\x1b" not in found.text
 
 
 def test_descriptions_that_cannot_be_read_are_passed_over(tmp_path: Path):
@@ -170,7 +170,7 @@ def test_descriptions_that_cannot_be_read_are_passed_over(tmp_path: Path):
     (tmp_path / "Makefile").write_bytes(b"\xff\x00" * 1000 + b"\ntest:\n" + b"a" * 3_000_000)
     found = build_script_for(tmp_path)
     assert found is not None
-    assert "make test" in found[0]
+    assert "make test" in found.text
 
 
 def test_a_description_of_pathological_text_takes_no_time(tmp_path: Path):
