@@ -69,7 +69,7 @@ def build_script_for(root: Path) -> BuildScript | None:
 def leaves_of(script: str) -> list[str]:
     """Return the patterns of what a build script leaves behind: installed packages, what compilers make."""
     code = "\n".join(line for line in script.split("\n") if not line.lstrip().startswith("#"))
-    return [pattern for pattern, maker in _TABLE["leaves"].items() if re.search(maker, code)]
+    return [pattern for pattern, maker in _TABLE["leaves"].items() if re.search(maker, code, re.MULTILINE)]
 
 
 def _choose(project: Folder) -> tuple[list[_Part], list[_Part]]:
@@ -81,11 +81,11 @@ def _choose(project: Folder) -> tuple[list[_Part], list[_Part]]:
     is_root = bool(built)
     for name in _folders_of(project):
         parts = [part for part in _find_kinds(project.below(name), name) if not _is_covered(part, project, built)]
-        is_aside = name.split("/")[0] in _NOT_BUILT
-        is_outer = not (is_root or is_aside or any(name.startswith(f"{part.folder}/") for part in built))
+        is_apart = name.split("/")[0] in _NOT_BUILT
+        is_outer = not (is_root or is_apart or any(name.startswith(f"{part.folder}/") for part in built))
         built += (part for part in parts if is_outer and part.lines)
         left_out += (
-            part for part in parts if part not in built and (part.kind in _KINDS or not (is_aside or "/" in name))
+            part for part in parts if part not in built and (part.kind in _KINDS or not (is_apart or "/" in name))
         )
     return built, left_out
 
@@ -118,18 +118,14 @@ def _is_covered(part: _Part, project: Folder, built: Sequence[_Part]) -> bool:
 def _members(folder: Folder, kind: dict[str, Any]) -> Iterator[str]:
     """Yield the patterns of the folders that the build of a kind covers."""
     if kind["name"] == "Python":
-        paths = mapping(mapping(mapping(folder.toml("pyproject.toml").get("tool")).get("pytest")).get("ini_options"))
-        searched = paths.get("testpaths") or "*"
-        yield from searched.split() if isinstance(searched, str) else map(str, searched)
+        tool = mapping(mapping(folder.toml("pyproject.toml").get("tool")).get("pytest"))
+        searched = mapping(tool.get("ini_options", tool)).get("testpaths") or "*"
+        yield from _paths(searched.split() if isinstance(searched, str) else searched)
     elif kind["name"] == "Rust":
-        workspace = mapping(folder.toml("Cargo.toml").get("workspace"))
-        excluded = workspace.get("exclude") or []
-        yield from (str(each).strip("./") for each in workspace.get("members") or [] if each not in excluded)
+        yield from _members_of_cargo(folder.toml("Cargo.toml"))
     elif kind["name"] == "JavaScript":
-        spaces = folder.json("package.json").get("workspaces") or []
-        yield from (
-            str(each).strip("./") for each in (spaces.get("packages") or [] if isinstance(spaces, dict) else spaces)
-        )
+        spaces = folder.json("package.json").get("workspaces")
+        yield from _paths(spaces.get("packages") if isinstance(spaces, dict) else spaces)
         yield from re.findall(r"""(?m)^\s*-\s*['"]?(?:\./)?([^'"\s!]+)""", folder.text("pnpm-workspace.yaml"))
     elif "members" in kind:
         files, pattern = kind["members"]
@@ -137,6 +133,21 @@ def _members(folder: Folder, kind: dict[str, Any]) -> Iterator[str]:
             outer = PurePosixPath(file).parent
             for member in re.findall(pattern, folder.text(file)):
                 yield (outer / re.sub(r"[:\\]", "/", member)).as_posix()
+
+
+def _members_of_cargo(description: dict[str, Any]) -> Iterator[str]:
+    """Yield what `cargo --workspace` builds: members, and the packages that the root's own one takes from a path."""
+    if "workspace" not in description:
+        return
+    yield from _paths(mapping(description["workspace"]).get("members"))
+    for name in ("dependencies", "dev-dependencies", "build-dependencies"):
+        yield from _paths([mapping(each).get("path") for each in mapping(description.get(name)).values()])
+
+
+def _paths(value: Any) -> list[str]:
+    """Return the paths of a list in a description, which may hold anything."""
+    paths = value if isinstance(value, list) else []
+    return [path.removeprefix("./").rstrip("/") for path in paths if isinstance(path, str)]
 
 
 def _tell_left_out(titles: Sequence[str]) -> str:
@@ -185,7 +196,7 @@ def _lines(kind: dict[str, Any], facts: Facts) -> list[str]:
     values = facts.values | {name: kind[name] for name in ("install", "run") if name in kind}
     pairs = [(None, entry) if isinstance(entry, str) else entry for entry in kind["lines"]]
     chosen = [line for condition, line in pairs if condition is None or facts.hold(condition)]
-    lines = [line for entry in chosen for line in _expand(entry)]
+    lines = [line for entry in chosen for text in _expand(entry) for line in text.split("\n")]
     return [re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), line) for line in lines]
 
 

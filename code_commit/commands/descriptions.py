@@ -1,4 +1,4 @@
-"""What a project's own files say of its build and tests: package scripts, goals of make, the runner of its tests.
+"""The facts of a project's own files about its build and tests: package scripts, goals of make, the runner of tests.
 
 Each fact is a word, which the lines of build_scripts.toml name. A file that cannot be read says nothing.
 """
@@ -87,7 +87,7 @@ class Folder:
 
 @dataclass(slots=True)
 class Facts:
-    """What is known of a folder: words that hold, and values that stand in lines."""
+    """The facts of a folder: words that hold, and values that stand in lines."""
 
     words: set[str] = field(default_factory=set)
     values: dict[str, str] = field(default_factory=dict)
@@ -241,7 +241,7 @@ def _read_cmake(folder: Folder, facts: Facts) -> None:
     texts = [folder.text(name) for name in folder.find("**/CMakeLists.txt") if folder.has("CMakeLists.txt")]
     text = re.sub(r"#[^\n]*", "", "\n".join(texts[:200]))
     switches = {name or cached: (state or kept).upper() for name, state, cached, kept in _CMAKE_SWITCH.findall(text)}
-    switches.setdefault("BUILD_TESTING", "")
+    switches.setdefault("BUILD_TESTING", "ON" if re.search(r"(?i)\binclude\s*\(\s*CTest\b", text) else "")
     wanted: dict[str, str] = {}
     conditions: list[str] = []
     found = False

@@ -288,7 +288,7 @@ def test_installed_packages_are_ignored(tmp_path: Path, run_code_commit: Run):
     lay(tmp_path / "js", {"package.json": PACKAGE})
     git(tmp_path / "js", "init", "-q")
     run_code_commit(tmp_path / "js", "init")
-    assert (tmp_path / "js/.gitignore").read_text() == "/agent-config\nnode_modules/\n"
+    assert (tmp_path / "js/.gitignore").read_text() == "/agent-config\nnode_modules/\ndist/\n"
 
 
 def test_a_run_after_init_sends_no_environment(tmp_path: Path, run_code_commit: Run):
