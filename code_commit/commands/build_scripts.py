@@ -58,11 +58,7 @@ def build_script_for(root: Path) -> BuildScript | None:
         comment = textwrap.wrap(notes[0], 77, break_long_words=False, break_on_hyphens=False)
         sections.insert(0, "".join(f"# {line}\n" for line in comment))
     notes += (_tell_untested(part) for part in built if not part.is_tested)
-    notes += (
-        f"The first build writes {shown(lock)}: commit it, or let git ignore it."
-        for part in built
-        if "lock" in part.kind and not (root / (lock := f"{part.folder}/{part.kind['lock']}".lstrip("/"))).exists()
-    )
+    notes += (note for part in built for note in _tell_lock(part, root))
     return BuildScript("\n".join([_TABLE["head"], *sections]), [part.title for part in parts], notes)
 
 
@@ -79,8 +75,8 @@ def _choose(project: Folder) -> tuple[list[_Part], list[_Part]]:
     built = [part for part in found if part.lines] or last
     left_out = [part for part in [*found, *last] if part not in built]
     is_root = bool(built)
-    for name in _folders_of(project):
-        parts = [part for part in _find_kinds(project.below(name), name) if not _is_covered(part, project, built)]
+    for name, folder in _folders_of(project):
+        parts = [part for part in _find_kinds(folder, name) if not _is_covered(part, project, built)]
         is_apart = name.split("/")[0] in _NOT_BUILT
         is_outer = not (is_root or is_apart or any(name.startswith(f"{part.folder}/") for part in built))
         built += (part for part in parts if is_outer and part.lines)
@@ -94,11 +90,15 @@ def _is_new(part: _Part, others: Sequence[_Part]) -> bool:
     return part.kind["name"] not in {each.kind["name"] for each in others}
 
 
-def _folders_of(project: Folder) -> list[str]:
+def _folders_of(project: Folder) -> list[tuple[str, Folder]]:
     """Return the folders that may be parts of the project, outer ones first."""
-    folders = {parent.as_posix() for name in project.files for parent in list(PurePosixPath(name).parents)[:-1]}
-    near = (folder for folder in folders if folder.count("/") < _DEEPEST)
-    return sorted(near, key=lambda folder: (folder.count("/"), folder))
+    below: dict[str, list[str]] = {}
+    for name in project.files:
+        names = name.split("/")
+        for depth in range(1, min(len(names), _DEEPEST + 1)):
+            below.setdefault("/".join(names[:depth]), []).append("/".join(names[depth:]))
+    outer_first = sorted(below.items(), key=lambda each: (each[0].count("/"), each[0]))
+    return [(name, Folder(project.path / name, files)) for name, files in outer_first]
 
 
 def _is_covered(part: _Part, project: Folder, built: Sequence[_Part]) -> bool:
@@ -158,6 +158,14 @@ def _tell_left_out(titles: Sequence[str]) -> str:
 def _tell_untested(part: _Part) -> str:
     effect = "fails until one is there" if part.kind.get("fails") else "says only whether it builds"
     return f"No tests were found for {part.title}: {BUILD_SCRIPT} {effect}."
+
+
+def _tell_lock(part: _Part, root: Path) -> Iterator[str]:
+    """Yield what should be known of a file of versions that the first build writes."""
+    if "lock" in part.kind:
+        source, lock = (f"{part.folder}/{name}".lstrip("/") for name in part.kind["lock"].split())
+        if (root / source).exists() and not (root / lock).exists():
+            yield f"The first build writes {shown(lock)}: commit it, or let git ignore it."
 
 
 def _section(part: _Part) -> str:
