@@ -19,6 +19,7 @@ _KINDS, _LAST_KINDS, _HOOKS = (
     [kind | variant for kind in _TABLE[name] for variant in kind.get("variants", [{}])]
     for name in ("kinds", "last_kinds", "hooks")
 )
+_COMMENT = re.compile(r"(?s:<!--.*?-->)|^[ \t]*(?:#|//).*$", re.MULTILINE)
 _DEEPEST = 3  # folders down to a part of the project
 _MOST_NAMED = 6
 _NOT_BUILT = {"doc", "docs", "example", "examples"}
@@ -131,7 +132,7 @@ def _members(folder: Folder, kind: dict[str, Any]) -> Iterator[str]:
         files, pattern = kind["members"]
         for file in folder.find(files):
             outer = PurePosixPath(file).parent
-            for member in re.findall(pattern, folder.text(file)):
+            for member in re.findall(pattern, _COMMENT.sub("", folder.text(file))):
                 yield (outer / re.sub(r"[:\\]", "/", member)).as_posix()
 
 

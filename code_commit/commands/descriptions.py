@@ -22,13 +22,16 @@ _MOST_FILES = 20_000
 _NOT_SEARCHED = {AGENT_CONFIG, "build", "dist", "fixtures", "node_modules", "target", "testdata", "vendor", "venv"}
 _IDLE = re.compile(r"(?:\s*echo\b[^&|;]*|.*(?:\|\||;))?\s*(?:true|:|exit 0)?\s*|.*\bno test specified\b.*", re.DOTALL)
 """A script that runs nothing, such as that of `npm init`, or that never fails."""
-_MAY_RUN_NONE = re.compile(r"passWithNoTests|\s--test\b|phpunit|paratest|\bpest\b|artisan test")
+_MAY_RUN_NONE = re.compile(r"(?i)pass-?with-?no-?tests|\s--test\b|phpunit|paratest|\bpest\b|artisan test")
 """The runners in a script that pass where they find no test."""
+_FOR_PYTEST = re.compile(r"^(?:(?:async )?def test_|(?:import|from) pytest\b)", re.MULTILINE)
+"""A test that unittest does not run."""
 _GOOD_TASKS = {"all", "build", "check", "compile", "features", "lint", "rubocop", "spec", "standard", "test"}
 _ASSIGNED = re.compile(r"\s*(?:(?:export|override|private)\s+)*[\w.-]+\s*(?::{1,3}|[+?!])?=")
 _CMAKE_SWITCH = re.compile(
     r"""(?i)\b(?:(?:cmake_dependent_)?option\s*\(\s*(\w+)(?:\s+"[^"]*")?\s*(\w*)|set\s*\(\s*(\w+)\s+(\w+)\s+CACHE\s+BOOL)"""
 )
+_CMAKE_TESTS = re.compile(r"(?!.*(?:NO|SKIP|DISABLE|WITHOUT|INSTALL)_)(?:\w+_)?TEST(?:S|ING)?")
 _CMAKE_COMMAND = re.compile(
     r"(?i)\b(if|elseif|else|endif|enable_testing|add_test|\w+_discover_tests|\w+_add_\w*test|add_subdirectory|include)"
     r"\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)"
@@ -140,18 +143,32 @@ def _script(value: Any) -> str:
     return "" if _IDLE.fullmatch(text) else text
 
 
+def _reached(scripts: dict[str, Any], name: str) -> str:
+    """Return the text of a script and of those that it names, and that they name."""
+    reached, text = {name}, _script(scripts.get(name))
+    while named := {
+        other for other in scripts.keys() - reached if re.search(rf"(?<![\w:-]){re.escape(other)}(?![\w:-])", text)
+    }:
+        reached |= named
+        text = "\n".join([text, *(_script(scripts[other]) for other in sorted(named))])
+    return text
+
+
 def _read_npm(folder: Folder, facts: Facts) -> None:
     package = folder.json("package.json")
     scripts = mapping(package.get("scripts"))
     test, build = _script(scripts.get("test")), _script(scripts.get("build"))
-    may_run_none = _MAY_RUN_NONE.search(test)
+    settings = [folder.text(name) for name in folder.find("jest.config.* vitest.config.* vite.config.*") if test]
+    may_run_none = test and _MAY_RUN_NONE.search(
+        "\n".join([_reached(scripts, "test"), *settings, *_strings(package.get("jest"))])
+    )
     installs = any(mapping(package.get(name)) for name in ("dependencies", "devDependencies", "optionalDependencies"))
     facts.add(npm=test or build, npm_build=build, npm_test=test, npm_counts=may_run_none, npm_installs=installs)
     facts.add(npm_trusted=test and not may_run_none)
 
 
 def _read_composer(folder: Folder, facts: Facts) -> None:
-    test = _script(mapping(folder.json("composer.json").get("scripts")).get("test"))
+    test = _reached(mapping(folder.json("composer.json").get("scripts")), "test")
     may_run_none = _MAY_RUN_NONE.search(test)
     facts.add(composer_test=test, composer_counts=may_run_none, composer_trusted=test and not may_run_none)
 
@@ -174,7 +191,9 @@ def _read_python(folder: Folder, facts: Facts) -> None:
     named += [
         line for name in folder.find("requirements*.txt requirements/*.txt") for line in folder.text(name).split("\n")
     ]
-    facts.add(pytest=configured or any(re.match(r"pytest(?![\w.])", name) for name in _strings(named)))
+    required = any(re.match(r"pytest(?![\w.])", name) for name in _strings(named))
+    tests = (folder.text(name) for name in folder.find("**/test_*.py **/*_test.py"))
+    facts.add(pytest=configured or required or any(map(_FOR_PYTEST.search, tests)))
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -241,6 +260,7 @@ def _read_cmake(folder: Folder, facts: Facts) -> None:
     texts = [folder.text(name) for name in folder.find("**/CMakeLists.txt") if folder.has("CMakeLists.txt")]
     text = re.sub(r"#[^\n]*", "", "\n".join(texts[:200]))
     switches = {name or cached: (state or kept).upper() for name, state, cached, kept in _CMAKE_SWITCH.findall(text)}
+    declared = set(switches)
     switches.setdefault("BUILD_TESTING", "ON" if re.search(r"(?i)\binclude\s*\(\s*CTest\b", text) else "")
     wanted: dict[str, str] = {}
     conditions: list[str] = []
@@ -258,7 +278,7 @@ def _read_cmake(folder: Folder, facts: Facts) -> None:
                 wanted[name] = "OFF" if negation else "ON"
     off = {name for name, state in switches.items() if state not in {"ON", "TRUE", "YES", "1"}}
     changed = {name: state for name, state in wanted.items() if (name in off) == (state == "ON")}
-    by_name = {name: "ON" for name in off - {"BUILD_TESTING"} if re.search(r"(?:^|_)(?:BUILD_)?TEST(?:S|ING)$", name)}
+    by_name = {name: "ON" for name in off & declared if _CMAKE_TESTS.fullmatch(name)}
     facts.add(cmake_tests=found or changed or by_name)
     facts.values["options"] = "".join(f" -D{name}={state}" for name, state in sorted((changed or by_name).items()))
 

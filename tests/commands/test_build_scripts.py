@@ -72,6 +72,15 @@ RUNNERS = {
         "> jest --passWithNoTests --maxWorkers=2\nNo tests found, exiting with code 0",
         "\x1b[1mTests:       \x1b[22m\x1b[32m1 passed\x1b[39m, 1 total",
     ),
+    "a script of a script": (
+        {
+            "package.json": '{"scripts": {"test": "npm run unit", "unit": "vitest run"}}',
+            "vitest.config.ts": "export default { test: { passWithNoTests: true } }",
+            "../tools/npm": SAYS,
+        },
+        "No test files found, exiting with code 0",
+        " Test Files  1 passed (1)\n      Tests  2 passed (2)",
+    ),
     "node": ({"a.test.js": "", "../tools/node": SAYS}, "# tests 0\n# pass 0", "# tests 3\n# pass 3"),
     "Maven": (
         {"pom.xml": "", "src/test/java/a/b/c/d/e/ATest.java": "", "../tools/mvn": SAYS},
@@ -92,7 +101,11 @@ RUNNERS = {
         "OK (3 tests, 5 assertions)",
     ),
     "Composer": (
-        {"composer.json": '{"scripts": {"test": ["phpunit"]}}', "vendor/a": "", "../tools/composer": SAYS},
+        {
+            "composer.json": '{"scripts": {"test": ["@unit"], "unit": "vendor/bin/phpunit"}}',
+            "vendor/a": "",
+            "../tools/composer": SAYS,
+        },
         "No tests executed!",
         "Tests: 3, Assertions: 5, Skipped: 1.",
     ),
@@ -130,6 +143,8 @@ PYTEST = {
     "tox.ini": {"tox.ini": "[pytest]\n"},
     "conftest.py": {"setup.py": "", "tests/conftest.py": ""},
     "a requirement": {"requirements.txt": "django\npytest-django>=4\n"},
+    "a test that is a function": {"setup.py": "", "tests/test_a.py": "async def test_a():\n    pass\n"},
+    "an import": {"setup.py": "", "a/a_test.py": "import pytest\n"},
     "a group": {"pyproject.toml": '[dependency-groups]\ndev = ["pytest>=8"]\n'},
     "Poetry": {"pyproject.toml": '[tool.poetry.group.dev.dependencies]\npytest = "^8"\n'},
 }
@@ -234,6 +249,8 @@ CMAKE = {
     "cached": ("set(A_T OFF CACHE BOOL x)\nif(A_T AND UNIX)\n  enable_testing()\nendif()\n", " -DA_T=ON"),
     "the other branch": ("option(A OFF)\nif(A)\n  x()\nelse()\n  enable_testing()\nendif()\n", ""),
     "an inner file": ('option(A_BUILD_TESTS "x" OFF)\nadd_subdirectory(a)\n', " -DA_BUILD_TESTS=ON"),
+    "a switch of that name": ('option(A_TESTS "x" OFF)\noption(SKIP_TESTS OFF)\nenable_testing()\n', " -DA_TESTS=ON"),
+    "CTest's switch": ("option(BUILD_TESTING OFF)\ninclude(CTest)\n", " -DBUILD_TESTING=ON"),
     "a comment": ("# option(A_TESTS OFF)\nenable_testing()\n", ""),
 }
 
@@ -276,6 +293,11 @@ PARTS = {
         {"pom.xml": "<module>a</module>", "a/pom.xml": "<module>b</module>", "a/b/pom.xml": ""},
         "Maven",
         "",
+    ),
+    "a module in a comment": (
+        {"pom.xml": "<!-- <module>a</module> -->", "a/pom.xml": ""},
+        "Maven",
+        "Maven (a/pom.xml)",
     ),
     "projects of Gradle": ({"settings.gradle": "include ':a:b'", "a/b/build.gradle": ""}, "Gradle", ""),
     "projects of a solution": ({"a.sln": '"a", "a\\b\\b.csproj"', "a/b/b.csproj": ""}, ".NET", ""),

@@ -390,6 +390,15 @@ def test_the_script_builds_the_project_and_fails_with_its_test(kind, tmp_path: P
 
 def test_without_pytest_tests_of_pytest_are_no_build_that_passes(tmp_path: Path, run_code_commit: Run):
     lay(tmp_path, {"setup.py": "", "tests/test_a.py": "def test_a():\n    assert True\n"})
+    lay(tmp_path, {"tests/test_b.py": PASSING["unittest"]["tests/test_a.py"], "src/counting.py": "two = 2\n"})
+    venv.create(tmp_path / ".venv")
+    assert run_code_commit(tmp_path, "init").returncode == 0
+    done = build(tmp_path)
+    assert (done.returncode, "No module named pytest" in done.stderr) == (1, True), done.stdout + done.stderr
+
+
+def test_without_pytest_the_tests_of_unittest_run(tmp_path: Path, run_code_commit: Run):
+    lay(tmp_path, {"setup.py": "", "tests/test_a.py": ""})
     venv.create(tmp_path / ".venv")
     assert run_code_commit(tmp_path, "init").returncode == 0
     for text, code in {"": 5, PASSING["unittest"]["tests/test_a.py"]: 1}.items():
