@@ -9,6 +9,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -59,12 +60,12 @@ class Folder:
         return Folder(self.path / name, [file.removeprefix(lead) for file in self.files if file.startswith(lead)])
 
     def text(self, name: str) -> str:
-        """Return the beginning of a text file, "" where there is none."""
+        """Return the beginning of a text file, "" where none can be read."""
         path = self.path / name
-        if not path.is_file():
-            return ""
-        with path.open("rb") as file:
-            return file.read(_MOST_READ).decode("utf-8-sig", "replace")
+        if path.is_file():
+            with suppress(OSError), path.open("rb") as file:
+                return file.read(_MOST_READ).decode("utf-8-sig", "replace")
+        return ""
 
     def json(self, name: str) -> dict[str, Any]:
         return self._parsed(name, json.loads)

@@ -357,7 +357,7 @@ LEAVES = {
     "Package.swift": ".build/",
     "pubspec.yaml": ".dart_tool/",
     "phpunit.xml": "vendor/ .phpunit.cache/ .phpunit.result.cache",
-    "uv.lock": ".venv/",
+    "uv.lock": ".venv/ *.egg-info/",
 }
 
 
