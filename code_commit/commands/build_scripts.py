@@ -19,7 +19,7 @@ _KINDS, _LAST_KINDS, _HOOKS = (
     [kind | variant for kind in _TABLE[name] for variant in kind.get("variants", [{}])]
     for name in ("kinds", "last_kinds", "hooks")
 )
-_COMMENT = re.compile(r"(?s:<!--.*?-->)|^[ \t]*(?:#|//).*$", re.MULTILINE)
+_COMMENT = re.compile(r"(?s:<!--.*?(?:-->|\Z))|^[ \t]*(?:#|//).*$", re.MULTILINE)
 _DEEPEST = 3  # folders down to a part of the project
 _MOST_NAMED = 6
 _NOT_BUILT = {"doc", "docs", "example", "examples"}
@@ -127,7 +127,7 @@ def _members(folder: Folder, kind: dict[str, Any]) -> Iterator[str]:
     elif kind["name"] == "JavaScript":
         spaces = folder.json("package.json").get("workspaces")
         yield from _paths(spaces.get("packages") if isinstance(spaces, dict) else spaces)
-        yield from re.findall(r"""(?m)^\s*-\s*['"]?(?:\./)?([^'"\s!]+)""", folder.text("pnpm-workspace.yaml"))
+        yield from re.findall(r"""(?m)^[ \t]*-[ \t]*['"]?(?:\./)?([^'"\s!]+)""", folder.text("pnpm-workspace.yaml"))
     elif "members" in kind:
         files, pattern = kind["members"]
         for file in folder.find(files):

@@ -21,7 +21,7 @@ from code_commit.terminal import shown
 _MOST_READ = 1 << 20  # bytes; a project's description is far smaller
 _MOST_FILES = 20_000
 _NOT_SEARCHED = {AGENT_CONFIG, "build", "dist", "fixtures", "node_modules", "target", "testdata", "vendor", "venv"}
-_IDLE = re.compile(r"(?:\s*echo\b[^&|;]*|.*(?:\|\||;))?\s*(?:true|:|exit 0)?\s*|.*\bno test specified\b.*", re.DOTALL)
+_IDLE = re.compile(r"(?:echo\b[^&|;]*+|.*(?:\|\||;))?\s*+(?:true|:|exit 0)?|.*\bno test specified\b.*", re.DOTALL)
 """A script that runs nothing, such as that of `npm init`, or that never fails."""
 _MAY_RUN_NONE = re.compile(r"(?i)pass-?with-?no-?tests|\s--test\b|phpunit|paratest|\bpest\b|artisan test")
 """The runners in a script that pass where they find no test."""
@@ -140,7 +140,7 @@ def read_facts(folder: Folder) -> Facts:
 def _script(value: Any) -> str:
     """Return a script of a package, "" for one that runs nothing."""
     lines = value if isinstance(value, list) else [value]
-    text = "\n".join(line for line in lines if isinstance(line, str))
+    text = "\n".join(line for line in lines if isinstance(line, str)).strip()
     return "" if _IDLE.fullmatch(text) else text
 
 
@@ -208,7 +208,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _read_ruby(folder: Folder, facts: Facts) -> None:
-    gems = re.search(r"^\s*gem[ (]+['\"]rspec(?:-rails)?['\"]", folder.text("Gemfile"), re.MULTILINE)
+    gems = re.search(r"^[ \t]*gem[ (]+['\"]rspec(?:-rails)?['\"]", folder.text("Gemfile"), re.MULTILINE)
     rspec = gems or folder.has(".rspec spec/**/*_spec.rb")
     minitest = folder.has("test/**/*_test.rb test/**/test_*.rb")
     tasks = re.sub(r"(?m)^[ \t]*#.*$", "", folder.text("Rakefile"))
@@ -289,7 +289,7 @@ def _read_others(folder: Folder, facts: Facts) -> None:
         folder.text(name) for name in folder.find("**/*.csproj **/*.fsproj **/*.vbproj **/Directory.Build.props")
     )
     tested = r"(?i)\b(?:Include|Sdk)=\"(?:Microsoft\.NET\.Test\.Sdk|xunit|NUnit|MSTest|TUnit)"
-    facts.add(dotnet_tests=any(re.search(tested, re.sub(r"(?s)<!--.*?-->", "", text)) for text in projects))
+    facts.add(dotnet_tests=any(re.search(tested, re.sub(r"(?s)<!--.*?(?:-->|\Z)", "", text)) for text in projects))
     rust = (folder.text(name) for name in folder.find("**/*.rs") if folder.has("Cargo.toml"))
     facts.add(rust_tests=any(re.search(r"#\[[\w:]*test", text) for text in rust))
     modules = sum(1 for _ in folder.find("**/go.mod"))

@@ -380,6 +380,7 @@ def test_what_a_build_does_not_do_is_said(tmp_path: Path, run_code_commit: Run):
     assert "The first build writes Cargo.lock: commit it, or let git ignore it." in said
 
 
+@pytest.mark.slow
 def test_a_build_of_files_alone_writes_none(tmp_path: Path, run_code_commit: Run):
     lay(tmp_path, {"a.py": "b = 1\n", "lib/c.py": "d = 1\n"})
     git(tmp_path, "init", "-q")

@@ -173,6 +173,7 @@ def test_descriptions_that_cannot_be_read_are_passed_over(tmp_path: Path):
     assert "make test" in found.text
 
 
+@pytest.mark.slow
 def test_a_description_of_pathological_text_takes_no_time(tmp_path: Path):
     long = "a" * 1_000_000
     lay(
@@ -183,6 +184,11 @@ def test_a_description_of_pathological_text_takes_no_time(tmp_path: Path):
         tmp_path,
         {"Rakefile": "task" + " " * 1_000_000, "package.json": "[" * 1_000_000, "pyproject.toml": "a.b=" * 250_000},
     )
+    assert build_script_for(tmp_path) is not None
+    lines = dict.fromkeys(["Gemfile", "go.work", "pnpm-workspace.yaml", "a_test.py"], "\n" * 1_000_000)
+    scripts = '{"scripts": {"test": "echo' + " " * 500_000 + '&"}}'
+    lay(tmp_path, {**lines, "pom.xml": "<!--" * 250_000, "a/pom.xml": "", "a.csproj": "<!--" * 250_000})
+    lay(tmp_path, {"package.json": scripts, "b/package.json": "{}", "b/go.mod": "", "Rakefile": "task " * 200_000})
     assert build_script_for(tmp_path) is not None
 
 
