@@ -18,6 +18,7 @@ ELSEWHERE = {
     "commands/__init__.py": "test_help.py",
     "commands/apply.py": "commands/test_apply_and_undo.py",
     "commands/choosing.py": "codebase/test_chooser.py",
+    "commands/descriptions.py": "commands/test_build_scripts.py",
     "commands/mcp_server.py": "commands/test_mcp.py",
     "commands/page/logged_run.py": "commands/page/test_page.py",
     "commands/undo.py": "commands/test_apply_and_undo.py",

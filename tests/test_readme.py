@@ -11,7 +11,7 @@ import pytest
 from command import git
 
 from code_commit.commands import COMMANDS
-from code_commit.commands.init import build_script_for
+from code_commit.commands.build_scripts import build_script_for
 from code_commit.llm.keys import KEY_VARIABLES, SHORTEST_KEY_HERE
 from code_commit.llm.models import VENDORS
 from code_commit.paths.protected import PROTECTED, PROTECTED_ANYWHERE
@@ -111,9 +111,10 @@ def test_the_table_of_keys_names_the_file_the_variable_and_the_default_model_of_
 
 def test_the_lines_for_pre_commit_are_those_that_init_writes(tmp_path: Path):
     (tmp_path / ".pre-commit-config.yaml").touch()
-    script, _ = build_script_for(tmp_path) or ("", [])
+    script = build_script_for(tmp_path)
+    assert script is not None
     for line in shell_blocks(section("docs/supervisor-and-ci.md", "pre-commit"))[0]:
-        assert line in script
+        assert line in script.text
 
 
 def test_the_tables_name_every_command_and_every_option():

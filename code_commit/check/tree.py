@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
@@ -21,6 +22,17 @@ from code_commit.verify import ignored_paths
 
 _UNWRITTEN = b"build.sh: put your build and test commands here"
 """The text in build.sh.example, which fails until the user edits it."""
+_SHELL = re.compile(r"#![^\n]*\b\w*sh\b(?P<options>[^\n]*)")
+_NO_CODE = re.compile(r"""(?P<quoted>'[^']*'|"(?:\\.|[^"\\])*")|(?:^|(?<=\s))#[^\n]*|\\\n""", re.MULTILINE)
+_HERE_DOCUMENT = re.compile(r"<<-?[ \t]*[\"']?(\w+)[\"']?([^\n]*)\n(?:[^\n]*\n)*?[ \t]*\1[ \t]*$", re.MULTILINE)
+_ENDS_AT_FAILURE = re.compile(r"\bset\s[^\n;]*(?:-[A-Za-z]*e|errexit)|\btrap\b[^\n;]*\bERR\b")
+_OPENING = re.compile(r"(?:(?:then|else|do|time|!|\{|\()(?:\s+|$)|\w+\s*\(\)\s*)+")
+_CLOSING = re.compile(r"(?:fi|done|esac|\}|\)|;;)(?:\s|$)")
+_HARMLESS = re.compile(
+    r"(?:cd|echo|printf|export|readonly|local|set|shopt|unset|umask|trap|true|:|exit|return|if|elif|while|until|for|case)"
+    r"(?:\s|$)|\w+=\S*$|$"
+)
+"""The commands whose failure is seldom that of the build."""
 _OF_UNMATCHED = {"allow": "it allows new files alone", "protect": "it protects nothing that is there"}
 
 
@@ -87,6 +99,37 @@ def check_build_script(project: Project, environment: Mapping[str, str], warn: C
         raise NotSetUpError(str(error)) from error
     except OSError as error:
         raise NotSetUpError(f"{BUILD_SCRIPT} cannot be read: {error.strerror}") from error
+
+
+def note_lost_failures(report: Report, project: Project) -> None:
+    """Note a build.sh that goes on after a command that fails: its exit code would be that of a later one."""
+    with suppress(OSError):
+        script = read_regular_file(project.build_script).decode("utf-8", "replace")
+        if loses_failures(script):
+            report.warn(
+                f"{BUILD_SCRIPT} has no set -e, so it can pass although a command in it failed: add set -e at its top"
+            )
+
+
+def loses_failures(script: str) -> bool:
+    """Tell whether a shell script does not end where a command fails that is not its last."""
+    shell = _SHELL.match(script)
+    if (script.startswith("#!") and not shell) or (shell and re.search(r"\s-[A-Za-z]*e", shell["options"])):
+        return False
+    code = _NO_CODE.sub(lambda match: "_" if match["quoted"] else "", _HERE_DOCUMENT.sub(r"\2", script))
+    if _ENDS_AT_FAILURE.search(code):
+        return False
+    can_be_lost = False
+    for part in re.split(r"[;\n]+", re.sub(r"(&&|\|\|?)\s*\n", r"\1 ", code)):
+        command = _OPENING.sub("", part.strip(), count=1)
+        if re.match(r"\s*(?:else|elif)\b", part):
+            can_be_lost = False
+        if not command or _CLOSING.match(command):
+            continue
+        if can_be_lost and "$?" not in command and command != "exit":
+            return True
+        can_be_lost = "||" not in command and not _HARMLESS.match(command)
+    return False
 
 
 def check_terminal(report: Report, settings: Settings) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 from code_commit.apply.lock import lock_tree
 from code_commit.build import Builder, build_environment, harden_process
-from code_commit.check import RunPlan, inputs_of, inspect_run
+from code_commit.check import RunInputs, RunPlan, inputs_of, inspect_run
 from code_commit.check.codebase import check_codebase
 from code_commit.check.plan import Check, Report, hint_at_init
+from code_commit.check.tree import note_lost_failures
 from code_commit.commands import add_task
 from code_commit.commands.output import answering, output_of, print_coloured, print_json
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NoKeyError, NotSetUpError
@@ -23,8 +24,9 @@ from code_commit.terminal import TAIL_BYTES, coloured, last_lines, shown, termin
 DESCRIPTION = """\
 Makes every check that a run makes before it starts, with the same options, and
 prints each with its verdict. No network, nothing written. Exits with 0 when a
-run could start, else with 2. With --build it then runs build.sh once, and exits
-with 1 when that fails. With --json: {"ready", "checks", "warnings"}."""
+run could start, else with 2. With --build it then runs build.sh once, which
+needs no task and no key, and exits with 1 when a run could start and that
+fails. With --json: {"ready", "checks", "warnings"}."""
 
 EXAMPLES = """\
 code-commit check
@@ -56,11 +58,12 @@ def run(arguments: Arguments) -> int:
         report = inspect_run(project, arguments.options, inputs_of(project, arguments.task, arguments.query))
         if plan := report.plan:
             check_codebase(report, plan)
+        note_lost_failures(report, project)
         ready, machine_failed, result = plan if not report.problems else None, False, None
-        if ready and build:
-            check, result = _build(project, ready, report.warn)
+        if build and (buildable := ready or _plan_build(project, arguments.options)):
+            check, result = _build(project, buildable, report.warn)
             report.checks.append(check)
-            machine_failed = result.shell_code in ready.settings.infrastructure_exit_codes
+            machine_failed = result.shell_code in buildable.settings.infrastructure_exit_codes
         elif build:
             report.warn("build: not run; solve the problems first")
         if output.json:
@@ -86,6 +89,12 @@ def _end(report: Report, project: Project, *, is_ready: bool, machine_failed: bo
             return "Ready, but build.sh reports an infrastructure failure: a run would end after its first build."
         return "Ready, but the build fails: a run passes only if it repairs that."
     return "Ready: run code-commit with these options."
+
+
+def _plan_build(project: Project, options: Options) -> RunPlan | None:
+    """Return the plan of a build alone, which needs no task and no LLM; None where even that has a problem."""
+    report = inspect_run(project, options, RunInputs(command="apply"))
+    return None if report.problems else report.plan
 
 
 def _build(project: Project, ready: RunPlan, warn: Callable[[str], object]) -> tuple[Check, BuildResult]:

@@ -1,19 +1,17 @@
 """`code-commit init`: write what a project lacks to be worked on; touch nothing that exists."""
 
-import re
-import shlex
-import tomllib
-from collections.abc import Sequence
+from contextlib import suppress
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
 
 from code_commit.codebase.select import find_environments
 from code_commit.commands import NoArguments
+from code_commit.commands.build_scripts import build_script_for, leaves_of
 from code_commit.commands.output import print_text
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import read_regular_file
+from code_commit.git import UnansweredError
 from code_commit.llm.keys import load_keys, require_key
 from code_commit.llm.local import find_server
 from code_commit.llm.models import choose_model
@@ -25,9 +23,10 @@ from code_commit.verify import ignored_paths
 DESCRIPTION = """\
 Writes what a run needs and the project lacks: agent-config/ with a commented
 config.toml, an empty query.txt and a supervisor.sh; a build.sh that fits what
-it finds (pyproject.toml, package.json, Cargo.toml, go.mod, Makefile ...); in
-.gitignore the line /agent-config, and those of installed packages (.venv,
-node_modules). Touches nothing that exists."""
+it finds (pyproject.toml, package.json, Cargo.toml, go.mod, Makefile ...) and
+names what it leaves out or cannot test; in .gitignore the line /agent-config,
+and those of installed packages and of what that build makes (.venv, target).
+Touches nothing that exists."""
 
 EXAMPLES = """\
 code-commit init"""
@@ -48,14 +47,6 @@ The key from {} is for a server that you name: add
      --model chat:NAME --base-url URL to the next command."""
 _PART = "Runs here see and change this folder alone, not the rest of the repository {}."
 _NO_REPOSITORY = "This is not a git repository: git init makes one, to show what changed."
-
-_MOST_READ = 1 << 20  # bytes; a project's description is far smaller
-_NOT_SEARCHED = {AGENT_CONFIG, "build", "dist", "docs", "node_modules", "target", "vendor", "venv"}
-_TABLE = tomllib.loads(Path(__file__).with_name("build_scripts.toml").read_text("utf-8"))
-_KINDS, _LAST_KINDS, _HOOKS = (
-    [kind | variant for kind in _TABLE[name] for variant in kind.get("variants", [{}])]
-    for name in ("kinds", "last_kinds", "hooks")
-)
 
 
 def run(_: NoArguments) -> int:
@@ -130,26 +121,29 @@ def _write_build_script(project: Project) -> list[str]:
     if project.build_script.exists() or project.build_script.is_symlink():
         return []
     found = build_script_for(project.root)
-    script = found[0].encode() if found else _example("build.sh.example").read_bytes()
+    script = found.text.encode() if found else _example("build.sh.example").read_bytes()
     with project.build_script.open("xb") as file:
         file.write(script)
     project.build_script.chmod(0o755)
     if found:
-        return [f"wrote {BUILD_SCRIPT} for {', '.join(found[1])}: read it and run it once"]
+        return [f"wrote {BUILD_SCRIPT} for {', '.join(found.titles)}: read it and run it once", *found.notes]
     return [f"wrote {BUILD_SCRIPT}: put your build and test commands into it"]
 
 
 def _ignore_environments(project: Project) -> list[str]:
-    """Let git ignore installed packages, those that are there and those that build.sh makes."""
+    """Let git ignore installed packages, those that are there, and what build.sh makes where git tracks nothing."""
     script = read_regular_file(project.build_script).decode("utf-8", "replace") if project.build_script.exists() else ""
-    used = {".venv": ".venv/bin/", "node_modules": "-d node_modules"}
-    patterns = {name: f"{name}/" for name, words in used.items() if words in script}
+    tracked: set[str] = set()
+    with suppress(UnansweredError):
+        tracked.update(part for path in project.index().files for part in path.split("/"))
+    patterns = {name.rstrip("/"): name for name in leaves_of(script) if name.rstrip("/") not in tracked}
     for folder in sorted(entry.name for entry in project.root.iterdir() if entry.is_dir() and not entry.is_symlink()):
         if find_environments(project.root, [f"{folder}/x"]) and shown(folder) == folder:
             patterns.setdefault(folder, f"/{folder}/")
-    ignored = ignored_paths(project, [f"{name}/x" for name in patterns])
+    paths = {name: f"{name}/x" if pattern.endswith("/") else name for name, pattern in patterns.items()}
+    ignored = ignored_paths(project, list(paths.values()))
     return [
-        line for name, pattern in patterns.items() if f"{name}/x" not in ignored for line in _add_line(project, pattern)
+        line for name, pattern in patterns.items() if paths[name] not in ignored for line in _add_line(project, pattern)
     ]
 
 
@@ -169,61 +163,3 @@ def _add_line(project: Project, pattern: str) -> list[str]:
     with path.open("ab") as file:
         file.write((b"\n" if existing and not existing.endswith(b"\n") else b"") + line + b"\n")
     return [f"added the line {pattern} to .gitignore"]
-
-
-def build_script_for(root: Path) -> tuple[str, list[str]] | None:
-    """Return a build script and what it builds; None for a project of no known kind."""
-    found = _find_all(root, _HOOKS) + (_find_kinds(root, "") or _find_in_folders(root))
-    if not found:
-        return None
-    return "\n".join([_TABLE["head"], *(section for _, section in found)]), [title for title, _ in found]
-
-
-def _find_in_folders(root: Path) -> list[tuple[str, str]]:
-    """Return the kinds of the root's folders, where the root itself has none."""
-    folders = sorted(path for path in root.iterdir() if path.is_dir() and not path.is_symlink())
-    names = [path.name for path in folders if not path.name.startswith(".") and path.name not in _NOT_SEARCHED]
-    return [found for name in names if shown(name) == name for found in _find_kinds(root / name, name)]
-
-
-def _find_kinds(folder: Path, name: str) -> list[tuple[str, str]]:
-    """Return the title and the part of the script for every kind of the folder."""
-    return _find_all(folder, _KINDS, name) or _find_all(folder, _LAST_KINDS, name)
-
-
-def _find_all(folder: Path, kinds: Sequence[dict[str, Any]], name: str = "") -> list[tuple[str, str]]:
-    """Try the kinds in their order; the first of each name counts."""
-    found: dict[str, tuple[str, str]] = {}
-    for kind in kinds:
-        marker = None if kind["name"] in found else _first_file(folder, kind["markers"])
-        if marker is None:
-            continue
-        if lines := _lines(kind, _read_text(folder / kind.get("reads", marker))):
-            title = f"{kind['name']} ({shown(f'{name}/{marker}' if name else marker)})"
-            inside = ["(", f"cd {shlex.quote(f'./{name}')}", *lines, ")"] if name else lines
-            found[kind["name"]] = title, "\n".join([f"# {title}", *inside, ""])
-    return list(found.values())
-
-
-def _lines(kind: dict[str, Any], text: str) -> list[str]:
-    """Return the lines of a kind that fit the text of its file; none if the kind does not fit."""
-    if not re.search(kind.get("holds", ""), text, re.MULTILINE):
-        return []
-    lines = [line for entry in kind["lines"] for line in _TABLE["blocks"].get(str(entry), [entry])]
-    pairs = [("", line) if isinstance(line, str) else line for line in lines]
-    fit = [line for pattern, line in pairs if re.search(pattern, text, re.MULTILINE)]
-    return [line.replace("{install}", kind.get("install", "")).replace("{run}", kind.get("run", "")) for line in fit]
-
-
-def _first_file(folder: Path, markers: str) -> str | None:
-    """Return the first file that a marker names or matches; None without one."""
-    matches = (path for marker in markers.split() for path in sorted(folder.glob(marker)))
-    return next((str(path.relative_to(folder)) for path in matches if path.is_file()), None)
-
-
-def _read_text(path: Path) -> str:
-    """Return the beginning of a text file, "" where there is none."""
-    if not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        return file.read(_MOST_READ).decode("utf-8", "replace")

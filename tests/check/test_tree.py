@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from command import Run, git, replay
 
+from code_commit.check.tree import loses_failures
+
 
 def missing_tree(root: Path) -> None:
     """After it `git status` ends with 128 and tells nothing."""
@@ -36,3 +38,40 @@ def test_a_tree_that_git_cannot_judge_is_not_clean(
 def test_a_clean_tree_may_be_required(project_folder: Path, run_code_commit: Run):
     done = run_code_commit(project_folder, *replay(project_folder), "--require-clean")
     assert done.returncode == 0, done.stderr
+
+
+LOSING = [
+    "#!/bin/sh\nnpm ci\nnpm test\n",
+    "make\nmake test",
+    "#!/usr/bin/env bash\nset -u\nmake; echo done\n",
+    "#!/bin/bash\nmake test\nexit 0\n",
+    "#!/bin/sh\nif [ -d web ]; then npm test; fi\ncargo test\n",
+    "#!/bin/sh\n# set -e\nmake && make test\nmake lint\n",
+    "#!/bin/sh\nall() {\n  make\n  make test\n}\nall\n",
+    "#!/bin/sh\necho 'set -e'\nmake\nmake test\n",
+]
+KEEPING = [
+    "#!/bin/sh\nmake\n",
+    "#!/bin/sh -e\nmake\nmake test\n",
+    "#!/usr/bin/env bash\nset -euo pipefail\nmake\nmake test\n",
+    "#!/bin/sh\nset -o errexit\nmake\nmake test\n",
+    "#!/bin/bash\nset -Eeuo pipefail; make; make test\n",
+    "#!/bin/bash\ntrap 'exit 1' ERR\nmake\nmake test\n",
+    '#!/bin/sh\ncd src\nexport CI=true\nA=1\necho "now; the\nbuild" # it\'s\nmake \\\n  test\n',
+    "#!/bin/sh\nmake &&\n  make test\n",
+    "#!/bin/sh\nmake || exit 1\nmake test || exit\n",
+    "#!/bin/sh\nmake\nstatus=$?\nrm -rf x || true\nexit $status\n",
+    "#!/bin/sh\nif [ -f a ]; then make a; else make b; fi\n",
+    "#!/bin/sh\npython3 - <<'END'\nimport a\na.run()\nEND\n",
+    "#!/usr/bin/env python3\nimport a\na.run()\n",
+]
+
+
+@pytest.mark.parametrize("script", LOSING)
+def test_a_script_that_goes_on_after_a_failure_loses_it(script: str):
+    assert loses_failures(script)
+
+
+@pytest.mark.parametrize("script", KEEPING)
+def test_a_script_that_ends_at_a_failure_keeps_it(script: str):
+    assert not loses_failures(script)

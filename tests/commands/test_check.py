@@ -26,9 +26,30 @@ def test_check_can_build_once(*, as_json: bool, project_folder: Path, run_code_c
     said = "Ready, but build.sh reports an infrastructure failure"
     assert (done.returncode, said in done.stdout) == (1, not as_json), done.stdout
     (project_folder / "agent-config/query.txt").unlink()
+    (project_folder / ".gitignore").unlink()
     done = run_code_commit(project_folder, "check", "--build", *options)
     assert (done.returncode, "exit code" in done.stdout) == (2, False), done.stdout
     assert "build: not run; solve the problems first" in done.stdout
+
+
+@pytest.mark.parametrize(("script", "said"), {"exit 0": "ok       build", "exit 3": "PROBLEM  build"}.items())
+def test_check_builds_although_no_task_and_no_key_is_there(
+    script: str, said: str, project_folder: Path, run_code_commit: Run
+):
+    (project_folder / "agent-config/query.txt").write_text("")
+    (project_folder / "build.sh").write_text(f"#!/bin/sh\ntouch built\n{script}\n")
+    done = run_code_commit(project_folder, "check", "--build", "--sandbox", "off")
+    assert (done.returncode, said in done.stdout) == (2, True), done.stdout
+    assert "PROBLEM  query.txt" in done.stdout
+    assert (project_folder / "built").exists()
+
+
+def test_check_notes_a_build_that_goes_on_after_a_failure(project_folder: Path, run_code_commit: Run):
+    options, note = replay(project_folder), "has no set -e"
+    for script, is_noted in {"make\nmake test\n": True, "set -e\nmake\nmake test\n": False}.items():
+        (project_folder / "build.sh").write_text(f"#!/bin/sh\n{script}")
+        done = run_code_commit(project_folder, "check", *options)
+        assert (done.returncode, note in done.stdout) == (0, is_noted), done.stdout
 
 
 def test_check_names_what_a_run_would_stumble_over(project_folder: Path, run_code_commit: Run):

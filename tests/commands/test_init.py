@@ -15,7 +15,7 @@ from command import Run, git
 from fake_server import FakeServer
 
 from code_commit import api
-from code_commit.commands.init import build_script_for
+from code_commit.commands.build_scripts import build_script_for
 from code_commit.llm import local
 
 NEXT = ["code-commit check -m", "code-commit -m", "query.txt", "code-commit rollup", "code-commit check;"]
@@ -79,7 +79,7 @@ KINDS = {
     ".NET": ({"My App.sln": "", "b.csproj": ""}, ["# .NET (My App.sln)", "dotnet test", "!b.csproj"]),
     "RSpec": ({"Gemfile": "", "spec/a_spec.rb": ""}, ["bundle install", "$run rspec"]),
     "Rake": ({"Rakefile": "Rake::TestTask.new"}, ["$run rake test"]),
-    "Rake's default": ({"Rakefile": "task :x"}, ["$run rake\n"]),
+    "Rake's default": ({"Rakefile": "task default: %i[build spec]"}, ["$run rake\n"]),
     "Composer script": ({"composer.json": '{"scripts": {"test": "x"}}'}, ["composer run-script test"]),
     "PHPUnit": ({"composer.json": "{}", "phpunit.xml.dist": ""}, ["composer install", "vendor/bin/phpunit"]),
     "Flutter": ({"pubspec.yaml": "dependencies:\n  flutter:\n    sdk: flutter\n"}, ["flutter test", "!dart"]),
@@ -88,12 +88,12 @@ KINDS = {
         {"CMakeLists.txt": "", "Makefile": "test:\n"},
         ["cmake --build build", "!ctest", "!make test"],
     ),
-    "make": ({"Makefile": "all: a\ntest: a\n"}, ["make\n", "make test", "!make check"]),
+    "make": ({"Makefile": ".PHONY: all test\nall: a\ntest: a\n"}, ["\nmake all\n", "\nmake test\n", "!make check"]),
     "make whose first target is check": (
         {"Makefile": "X := a:b\n.PHONY: check\ncheck: a\n\ttrue\n"},
-        ["!make\n", "make check"],
+        ["\nmake check\n", "!make all"],
     ),
-    "make whose first target is a variable's": ({"Makefile": "$(BIN): a.c\ncheck:\n"}, ["make\n", "make check"]),
+    "make whose first target is a variable's": ({"Makefile": "$(BIN): a.c\ncheck:\n"}, ["else make check", "!make\n"]),
     "a make beside Rust": ({"Cargo.toml": "", "Makefile": "test:\n"}, ["cargo test", "!make test"]),
     "several at once": (
         {"pyproject.toml": "", "package.json": PACKAGE, "Cargo.toml": "", "go.mod": ""},
@@ -114,7 +114,7 @@ KINDS = {
 def test_the_script_fits_the_project(files, expected, tmp_path: Path):
     found = build_script_for(lay(tmp_path, files))
     assert found is not None
-    script = found[0]
+    script = found.text
     assert_valid(script)
     assert script.startswith("#!/usr/bin/env bash\n")
     assert "set -euo pipefail\n" in script
@@ -132,7 +132,7 @@ WRITTEN = ("agent-config.example/*", "build.sh.example", "docs/ci-examples/*", "
 
 def test_what_is_written_fits_into_80_columns(tmp_path: Path, run_code_commit: Run):
     root = Path(__file__).parents[2]
-    texts = [build_script_for(lay(tmp_path / str(n), files))[0] for n, (files, _) in enumerate(KINDS.values())]
+    texts = [build_script_for(lay(tmp_path / str(n), files)).text for n, (files, _) in enumerate(KINDS.values())]
     texts += [path.read_text() for name in WRITTEN for path in root.glob(name)]
     assert [line for text in texts for line in text.split("\n") if len(line) > 80] == []
 
@@ -157,10 +157,10 @@ def test_names_of_a_hostile_project_give_no_commands(tmp_path: Path):
         lay(tmp_path / name, {"Makefile": "test:\n\ttrue\n"})
     found = build_script_for(tmp_path)
     assert found is not None
-    lay(tmp_path, {"build.sh": found[0]})
+    lay(tmp_path, {"build.sh": found.text})
     assert subprocess.run(["bash", "build.sh"], cwd=tmp_path, capture_output=True, check=False).returncode == 0
     assert not list(tmp_path.rglob("HACKED"))
-    assert "\x1b" not in found[0]
+    assert "\x1b" not in found.text
 
 
 def test_descriptions_that_cannot_be_read_are_passed_over(tmp_path: Path):
@@ -170,9 +170,10 @@ def test_descriptions_that_cannot_be_read_are_passed_over(tmp_path: Path):
     (tmp_path / "Makefile").write_bytes(b"\xff\x00" * 1000 + b"\ntest:\n" + b"a" * 3_000_000)
     found = build_script_for(tmp_path)
     assert found is not None
-    assert "make test" in found[0]
+    assert "make test" in found.text
 
 
+@pytest.mark.slow
 def test_a_description_of_pathological_text_takes_no_time(tmp_path: Path):
     long = "a" * 1_000_000
     lay(
@@ -183,6 +184,11 @@ def test_a_description_of_pathological_text_takes_no_time(tmp_path: Path):
         tmp_path,
         {"Rakefile": "task" + " " * 1_000_000, "package.json": "[" * 1_000_000, "pyproject.toml": "a.b=" * 250_000},
     )
+    assert build_script_for(tmp_path) is not None
+    lines = dict.fromkeys(["Gemfile", "go.work", "pnpm-workspace.yaml", "a_test.py"], "\n" * 1_000_000)
+    scripts = '{"scripts": {"test": "echo' + " " * 500_000 + '&"}}'
+    lay(tmp_path, {**lines, "pom.xml": "<!--" * 250_000, "a/pom.xml": "", "a.csproj": "<!--" * 250_000})
+    lay(tmp_path, {"package.json": scripts, "b/package.json": "{}", "b/go.mod": "", "Rakefile": "task " * 200_000})
     assert build_script_for(tmp_path) is not None
 
 
@@ -288,7 +294,7 @@ def test_installed_packages_are_ignored(tmp_path: Path, run_code_commit: Run):
     lay(tmp_path / "js", {"package.json": PACKAGE})
     git(tmp_path / "js", "init", "-q")
     run_code_commit(tmp_path / "js", "init")
-    assert (tmp_path / "js/.gitignore").read_text() == "/agent-config\nnode_modules/\n"
+    assert (tmp_path / "js/.gitignore").read_text() == "/agent-config\nnode_modules/\ndist/\n"
 
 
 def test_a_run_after_init_sends_no_environment(tmp_path: Path, run_code_commit: Run):
@@ -390,6 +396,15 @@ def test_the_script_builds_the_project_and_fails_with_its_test(kind, tmp_path: P
 
 def test_without_pytest_tests_of_pytest_are_no_build_that_passes(tmp_path: Path, run_code_commit: Run):
     lay(tmp_path, {"setup.py": "", "tests/test_a.py": "def test_a():\n    assert True\n"})
+    lay(tmp_path, {"tests/test_b.py": PASSING["unittest"]["tests/test_a.py"], "src/counting.py": "two = 2\n"})
+    venv.create(tmp_path / ".venv")
+    assert run_code_commit(tmp_path, "init").returncode == 0
+    done = build(tmp_path)
+    assert (done.returncode, "No module named pytest" in done.stderr) == (1, True), done.stdout + done.stderr
+
+
+def test_without_pytest_the_tests_of_unittest_run(tmp_path: Path, run_code_commit: Run):
+    lay(tmp_path, {"setup.py": "", "tests/test_a.py": ""})
     venv.create(tmp_path / ".venv")
     assert run_code_commit(tmp_path, "init").returncode == 0
     for text, code in {"": 5, PASSING["unittest"]["tests/test_a.py"]: 1}.items():

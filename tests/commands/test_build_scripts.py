@@ -1,0 +1,391 @@
+"""The build.sh of `init`: it fails where no test runs, runs no goal that deploys, names what it leaves out."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from command import Run, git
+
+from code_commit.commands.build_scripts import build_script_for
+
+
+def lay(root: Path, files: Mapping[str, str]) -> Path:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+        if content.startswith("#!"):
+            path.chmod(0o755)
+    return root
+
+
+def script_for(root: Path, files: Mapping[str, str]) -> str:
+    found = build_script_for(lay(root, files))
+    assert found is not None
+    return found.text
+
+
+def build(root: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    path = f"{root.parent / 'tools'}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["./build.sh"],
+        cwd=root,
+        env=os.environ | {"PATH": path} | env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+# Files of a project, then what its runner says where it finds no test, and where it runs some. The stubs end with 0.
+SAYS = '#!/bin/sh\necho "$SAID"\nexit ${CODE:-0}\n'
+CTEST = '#!/bin/sh\necho "$SAID"\ncase "$SAID $*" in No*no-tests=error*) exit 8;; esac\nexit ${CODE:-0}\n'
+SILENT = "#!/bin/sh\n"
+RUNNERS = {
+    "cargo": (
+        {"Cargo.toml": "", "src/lib.rs": "#[tokio::test]\nfn a() {}\n", "../tools/cargo": SAYS},
+        "running 0 tests",
+        "running 1 test",
+    ),
+    "go": ({"go.mod": "", "a_test.go": "", "../tools/go": SAYS}, "?   \ta\t[no test files]", "ok  \ta\t0.01s"),
+    "go without a matching test": (
+        {"go.mod": "", "a/a_test.go": "", "../tools/go": SAYS},
+        "ok  \ta\t0.01s [no tests to run]",
+        "ok  \ta\t(cached)",
+    ),
+    "go workspace": (
+        {"go.work": "", "a/go.mod": "", "a/a_test.go": "", "../tools/go": SAYS},
+        "?   \ta\t[no test files]",
+        "ok  \ta\t0.01s",
+    ),
+    "Django": (
+        {"manage.py": "import os\nprint(os.environ['SAID'])\nraise SystemExit(int(os.environ.get('CODE', 0)))\n"},
+        "Ran 0 tests in 0.0s",
+        "Ran 2 tests in 0.0s",
+    ),
+    "jest": (
+        {"package.json": '{"scripts": {"test": "jest --passWithNoTests --maxWorkers=2"}}', "../tools/npm": SAYS},
+        "> jest --passWithNoTests --maxWorkers=2\nNo tests found, exiting with code 0",
+        "\x1b[1mTests:       \x1b[22m\x1b[32m1 passed\x1b[39m, 1 total",
+    ),
+    "a script of a script": (
+        {
+            "package.json": '{"scripts": {"test": "npm run unit", "unit": "vitest run"}}',
+            "vitest.config.ts": "export default { test: { passWithNoTests: true } }",
+            "../tools/npm": SAYS,
+        },
+        "No test files found, exiting with code 0",
+        " Test Files  1 passed (1)\n      Tests  2 passed (2)",
+    ),
+    "node": ({"a.test.js": "", "../tools/node": SAYS}, "# tests 0\n# pass 0", "# tests 3\n# pass 3"),
+    "Maven": (
+        {"pom.xml": "", "src/test/java/a/b/c/d/e/ATest.java": "", "../tools/mvn": SAYS},
+        "[INFO] No tests to run.\nBUILD SUCCESS",
+        "[INFO] Tests run: 12, Failures: 0",
+    ),
+    ".NET": (
+        {"a.csproj": '<PackageReference Include="xunit" />', "../tools/dotnet": SAYS},
+        "No test is available in a.dll.",
+        "Passed!  - Failed:     0, Passed:     3, Skipped:     0, Total:     3",
+    ),
+    "Rails": ({"bin/rails": SAYS}, "0 runs, 0 assertions, 0 failures", "14 runs, 20 assertions, 0 failures"),
+    "RSpec": ({".rspec": "", "../tools/rspec": SAYS}, "0 examples, 0 failures", "1 example, 0 failures"),
+    "Rake": ({"Rakefile": "Rake::TestTask.new", "../tools/rake": SAYS}, "", "3 runs, 3 assertions"),
+    "PHPUnit": (
+        {"phpunit.xml": "", "vendor/bin/phpunit": SAYS},
+        "No tests executed!",
+        "OK (3 tests, 5 assertions)",
+    ),
+    "Composer": (
+        {
+            "composer.json": '{"scripts": {"test": ["@unit"], "unit": "vendor/bin/phpunit"}}',
+            "vendor/a": "",
+            "../tools/composer": SAYS,
+        },
+        "No tests executed!",
+        "Tests: 3, Assertions: 5, Skipped: 1.",
+    ),
+    "mix": (
+        {"mix.exs": "", "test/a_test.exs": "", "deps/a": "", "../tools/mix": SAYS},
+        "There are no tests to run",
+        "2 tests, 0 failures",
+    ),
+    "Swift": ({"Package.swift": "", "../tools/swift": SAYS}, "Executed 0 tests", "Executed 2 tests, with 0 failures"),
+    "CTest": (
+        {"CMakeLists.txt": "enable_testing()", "build/a": "", "../tools/cmake": SILENT, "../tools/ctest": CTEST},
+        "No tests were found!!!",
+        "100% tests passed, 0 tests failed out of 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", RUNNERS)
+def test_a_build_fails_where_its_runner_finds_no_test(kind: str, tmp_path: Path):
+    files, none, some = RUNNERS[kind]
+    root = tmp_path / "project"
+    root.mkdir()
+    script = script_for(root, files)
+    lay(root, {"build.sh": script})
+    done = build(root, SAID=some)
+    assert (done.returncode, some in done.stdout) == (0, True), done.stdout + done.stderr
+    assert build(root, SAID=none).returncode != 0
+    assert build(root, SAID=some, CODE="3").returncode in {3, 123}, "xargs has a code of its own"
+
+
+PYTEST = {
+    "pyproject.toml": {"pyproject.toml": "[tool.pytest.ini_options]\n"},
+    "pyproject.toml of today": {"pyproject.toml": "[tool.pytest]\n"},
+    "setup.cfg": {"setup.cfg": "[tool:pytest]\n"},
+    "tox.ini": {"tox.ini": "[pytest]\n"},
+    "conftest.py": {"setup.py": "", "tests/conftest.py": ""},
+    "a requirement": {"requirements.txt": "django\npytest-django>=4\n"},
+    "a test that is a function": {"setup.py": "", "tests/test_a.py": "async def test_a():\n    pass\n"},
+    "an import": {"setup.py": "", "a/a_test.py": "import pytest\n"},
+    "a group": {"pyproject.toml": '[dependency-groups]\ndev = ["pytest>=8"]\n'},
+    "Poetry": {"pyproject.toml": '[tool.poetry.group.dev.dependencies]\npytest = "^8"\n'},
+}
+NO_PYTEST = {
+    "a word": {"pyproject.toml": '[project]\nname = "a"\ndescription = "[tool.pytest] is\'nt here"\n# [tool.pytest]\n'},
+    "another section": {"setup.cfg": "[metadata]\ndescription = [tool:pytest]\n"},
+    "another package": {"requirements.txt": "django\n# pytest\npytestarch\n"},
+    "not TOML": {"pyproject.toml": "[tool.pytest"},
+}
+
+
+@pytest.mark.parametrize("files", PYTEST.values(), ids=PYTEST)
+def test_pytest_alone_runs_where_it_is_configured_also_beside_django(files: dict[str, str], tmp_path: Path):
+    for name, more in {"plain": {}, "django": {"manage.py": ""}}.items():
+        script = script_for(tmp_path / name, files | more)
+        assert ("-m pytest -q" in script, "unittest" in script, "manage.py test" in script) == (True, False, False)
+
+
+@pytest.mark.parametrize("files", NO_PYTEST.values(), ids=NO_PYTEST)
+def test_a_word_of_pytest_configures_nothing(files: dict[str, str], tmp_path: Path):
+    assert "manage.py test" in script_for(tmp_path / "django", files | {"manage.py": ""})
+    assert "unittests discover" in script_for(tmp_path / "plain", files)
+
+
+# A Makefile, and the goals that are made, in their order.
+MAKEFILES = {
+    "all first": ("all:\n\ntest: all\n", ["all", "test"]),
+    "deploy first": ("deploy:\n\ttouch deployed\nbuild:\n", ["build"]),
+    "help set": (".DEFAULT_GOAL := help\nhelp:\ncheck:\nall:\n", ["all", "check"]),
+    "build set": (".DEFAULT_GOAL = build\nall: deploy\nbuild:\n", ["build"]),
+    "variables": ("test := yes\ncheck ?= no\nbuild ::= x\nall:\n", ["all"]),
+    "a target's variable": ("all:\ntest: export A := 1\ncheck: A = 1\n", ["all"]),
+    "phony alone": (".PHONY: test\nall:\n", ["all"]),
+    "several targets": ("SRC = a b \\\n test:\nall test:: $(SRC)\n", ["all", "test"]),
+    "a recipe and a comment": ("all:\n\ttest: x\n# check:\ndefine text\nbuild:\nendef\n", ["all"]),
+    "none": ("install:\n\ndeploy: install\n", []),
+    "a program": ("$(BIN): a.c\nprog: b.c\n", []),
+}
+
+
+@pytest.mark.parametrize(("makefile", "goals"), MAKEFILES.values(), ids=MAKEFILES)
+def test_make_makes_goals_by_their_names(makefile: str, goals: list[str], tmp_path: Path):
+    found = build_script_for(lay(tmp_path, {"Makefile": makefile}))
+    lines = [line for line in found.text.split("\n") if "; else make " in line] if found else []
+    assert lines == [f"if [ -e {goal} ]; then make -B {goal}; else make {goal}; fi" for goal in goals]
+    assert (found is None) == (not goals)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize("lead", ["", ".PHONY: test\n"])
+def test_a_folder_of_a_goals_name_does_not_keep_it_from_running(lead: str, tmp_path: Path):
+    files = {"Makefile": f"{lead}test:\n\t@touch tested\n\t@exit 3\n", "test/a": ""}
+    script = script_for(tmp_path, files)
+    lay(tmp_path, {"build.sh": script})
+    assert build(tmp_path).returncode == 2
+    assert (tmp_path / "tested").exists()
+
+
+PACKAGES = {
+    "on one line": ('{"scripts": {"test": "jest", "build": "tsc"}}', True, True),
+    "other tables": ('{"directories": {"test": "t"}, "config": {"build": "b"}, "scripts": {"test": "x"}}', True, False),
+    "npm init": ('{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1", "build": "x"}}', False, True),
+    "echo": ('{"scripts": {"test": "echo none yet", "build": "x"}}', False, True),
+    "never fails": ('{"scripts": {"test": "jest || true", "build": "x"}}', False, True),
+    "no text": ('{"scripts": {"test": 5, "build": "x"}}', False, True),
+    "a mark in front": ('\ufeff{"scripts": {"test": "x"}}', True, False),
+}
+
+
+@pytest.mark.parametrize(("package", "tests", "builds"), PACKAGES.values(), ids=PACKAGES)
+def test_a_package_is_read_as_json(*, package: str, tests: bool, builds: bool, tmp_path: Path):
+    script = script_for(tmp_path, {"package.json": package})
+    assert ("npm run test" in script, "npm run build" in script) == (tests, builds)
+    assert ("no tests were found" in script) == (not tests)
+
+
+ODD = ["[]", '"a"', '{"scripts": []}', '{"workspaces": 5, "scripts": 1}', '{"workspaces": {"packages": {"a": 1}}}']
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_odd_descriptions_break_nothing(text: str, tmp_path: Path):
+    files = dict.fromkeys(("package.json", "composer.json", "Cargo.toml", "pyproject.toml", "setup.cfg"), text)
+    inner = {f"a/{name}": text for name in files}
+    rust = '[workspace]\nmembers = 5\n[dependencies]\na = {path = 3}\nb = "1"\n'
+    tool = 'tool = {pytest = 5, poetry = [1]}\nproject = "a"\ndependency-groups = 3\n'
+    assert "cargo test" in script_for(tmp_path, files | inner | {"go.mod": ""})
+    assert "cargo test" in script_for(
+        tmp_path, {"Cargo.toml": rust, "pyproject.toml": tool, "package.json": "[" * 100_000}
+    )
+
+
+CMAKE = {
+    "a switch": ('option(A_TESTS "x" OFF)\nif(A_TESTS)\n  enable_testing()\nendif()\n', " -DA_TESTS=ON"),
+    "a switch of a folder": (
+        "option(A_CHECKS OFF)\nif(A_CHECKS)\n  add_subdirectory(tests)\nendif()",
+        " -DA_CHECKS=ON",
+    ),
+    "a switch that is on": ('option(A_TESTS "x" ON)\nif(A_TESTS)\n  enable_testing()\nendif()\n', ""),
+    "CMake's own": ("if(BUILD_TESTING)\n  enable_testing()\nendif()\n", " -DBUILD_TESTING=ON"),
+    "its module": ("include(CTest)\nif(BUILD_TESTING)\n  add_test(NAME a COMMAND a)\nendif()\n", ""),
+    "switched off": ('option(NO_TESTS "" ON)\nif(NOT NO_TESTS)\n  enable_testing()\nendif()\n', " -DNO_TESTS=OFF"),
+    "cached": ("set(A_T OFF CACHE BOOL x)\nif(A_T AND UNIX)\n  enable_testing()\nendif()\n", " -DA_T=ON"),
+    "the other branch": ("option(A OFF)\nif(A)\n  x()\nelse()\n  enable_testing()\nendif()\n", ""),
+    "an inner file": ('option(A_BUILD_TESTS "x" OFF)\nadd_subdirectory(a)\n', " -DA_BUILD_TESTS=ON"),
+    "a switch of that name": ('option(A_TESTS "x" OFF)\noption(SKIP_TESTS OFF)\nenable_testing()\n', " -DA_TESTS=ON"),
+    "CTest's switch": ("option(BUILD_TESTING OFF)\ninclude(CTest)\n", " -DBUILD_TESTING=ON"),
+    "a comment": ("# option(A_TESTS OFF)\nenable_testing()\n", ""),
+}
+
+
+@pytest.mark.parametrize(("text", "options"), CMAKE.values(), ids=CMAKE)
+def test_cmake_switches_tests_on(text: str, options: str, tmp_path: Path):
+    script = script_for(tmp_path, {"CMakeLists.txt": text})
+    assert f"cmake -S . -B build{options}\n" in script
+    assert "ctest --output-on-failure --no-tests=error" in script
+
+
+# Files of a project, what is built of it in the titles, and what is named as left out.
+PARTS = {
+    "another language below": ({"go.mod": "", "web/package.json": "{}"}, "Go", "JavaScript (web/package.json)"),
+    "another language beside it": ({"Cargo.toml": "", "app.py": ""}, "Rust", "Python (app.py)"),
+    "scripts below": ({"go.mod": "", "tools/a.py": ""}, "Go", "Python (tools/a.py)"),
+    "a Makefile": ({"Cargo.toml": "", "Makefile": "test:\n"}, "Rust", "make (Makefile)"),
+    "deep down": ({"go.mod": "", "a/b/c/pubspec.yaml": ""}, "Go", "Dart (a/b/c/pubspec.yaml)"),
+    "a package outside of the workspace": (
+        {"Cargo.toml": '[workspace]\nmembers = ["crates/*"]', "crates/a/Cargo.toml": "", "fuzz/Cargo.toml": ""},
+        "Rust",
+        "Rust (fuzz/Cargo.toml)",
+    ),
+    "a module outside of the workspace": (
+        {"go.work": "go 1.24\nuse (\n\t./a\n)\n", "a/go.mod": "", "b/go.mod": ""},
+        "Go",
+        "Go (b/go.mod)",
+    ),
+    "a path in the workspace": (
+        {"Cargo.toml": '[workspace]\n[dependencies]\na = {path = "./a"}', "a/Cargo.toml": ""},
+        "Rust",
+        "",
+    ),
+    "workspaces": (
+        {"package.json": '{"workspaces": ["./p/*"], "scripts": {"test": "x"}}', "p/a/package.json": "{}"},
+        "JavaScript",
+        "",
+    ),
+    "modules of Maven": (
+        {"pom.xml": "<module>a</module>", "a/pom.xml": "<module>b</module>", "a/b/pom.xml": ""},
+        "Maven",
+        "",
+    ),
+    "a module in a comment": (
+        {"pom.xml": "<!-- <module>a</module> -->", "a/pom.xml": ""},
+        "Maven",
+        "Maven (a/pom.xml)",
+    ),
+    "projects of Gradle": ({"settings.gradle": "include ':a:b'", "a/b/build.gradle": ""}, "Gradle", ""),
+    "projects of a solution": ({"a.sln": '"a", "a\\b\\b.csproj"', "a/b/b.csproj": ""}, ".NET", ""),
+    "modules of Go": ({"go.mod": "", "a/go.mod": ""}, "Go", ""),
+    "folders of CMake": ({"CMakeLists.txt": "add_subdirectory(a)", "a/CMakeLists.txt": ""}, "CMake", ""),
+    "tests of Python": ({"setup.py": "", "tests/test_a.py": ""}, "Python", ""),
+    "what git ignores mostly": ({"go.mod": "", "node_modules/a/package.json": "{}", "vendor/a/setup.py": ""}, "Go", ""),
+    "Swift": ({"Package.swift": "", "CMakeLists.txt": ""}, "Swift", ""),
+    "folders alone": (
+        {"s/a/go.mod": "", "s/b/Cargo.toml": "", "docs/package.json": "{}"},
+        "Go, Rust",
+        "JavaScript (docs/package.json)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "built", "left_out"), PARTS.values(), ids=PARTS)
+def test_every_language_is_built_or_named_as_left_out(files: dict[str, str], built: str, left_out: str, tmp_path: Path):
+    found = build_script_for(lay(tmp_path, files))
+    assert found is not None
+    assert ", ".join(title.partition(" (")[0] for title in found.titles) == built
+    told = [note for note in found.notes if note.startswith("Left out")]
+    assert told == ([f"Left out: {left_out}. Add to build.sh what should count."] if left_out else [])
+    assert ("# Left out: " in found.text) == bool(left_out)
+
+
+def test_every_module_of_go_is_built_and_tested_also_a_new_one(tmp_path: Path):
+    root = tmp_path / "project"
+    tool = '#!/bin/sh\necho "ok ${PWD##*/}"\n[ "$1" != test ] || [ ! -e bad ]\n'
+    script = script_for(root, {"go.mod": "", "a b/go.mod": "", "a b/a_test.go": "", "../tools/go": tool})
+    lay(root, {"build.sh": script, "testdata/x/go.mod": ""})
+    done = build(root)
+    assert (done.returncode, sorted(done.stdout.split("\n"))) == (0, ["", *["ok a b"] * 2, *["ok project"] * 2])
+    lay(root, {"new/go.mod": "", "new/bad": ""})
+    assert build(root).returncode == 1
+
+
+def test_rspec_and_minitest_both_run_beside_rails(tmp_path: Path):
+    both = script_for(tmp_path / "a", {"bin/rails": "", "test/models/a_test.rb": "", "spec/models/a_spec.rb": ""})
+    assert ("bin/rails test" in both, "$run rspec" in both) == (True, True)
+    rspec = script_for(tmp_path / "b", {"bin/rails": "", "Gemfile": "  gem 'rspec-rails'\n"})
+    assert ("bin/rails test" in rspec, "$run rspec" in rspec) == (False, True)
+
+
+@pytest.mark.parametrize("task", ["task default: :deploy\n", "# task default: :test\n", "task :release\n"])
+def test_rake_runs_no_default_that_may_be_anything(task: str, tmp_path: Path):
+    assert build_script_for(lay(tmp_path, {"Rakefile": task})) is None
+
+
+LEAVES = {
+    "Cargo.toml": "target/",
+    "CMakeLists.txt": "build/",
+    "pom.xml": "target/",
+    "build.gradle": "build/ .gradle/",
+    "a.csproj": "bin/ obj/",
+    "mix.exs": "_build/ deps/",
+    "Package.swift": ".build/",
+    "pubspec.yaml": ".dart_tool/",
+    "phpunit.xml": "vendor/ .phpunit.cache/ .phpunit.result.cache",
+    "uv.lock": ".venv/ *.egg-info/",
+}
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_git_ignores_what_the_build_leaves_behind(name: str, tmp_path: Path, run_code_commit: Run):
+    lay(tmp_path, {name: "", "target/kept.txt": "a file of the project\n"})
+    git(tmp_path, "init", "-q")
+    if name == "pom.xml":
+        git(tmp_path, "add", "-A")
+    assert run_code_commit(tmp_path, "init").returncode == 0
+    ignored = set((tmp_path / ".gitignore").read_text().split("\n"))
+    assert (set(LEAVES[name].split()) <= ignored) == (name != "pom.xml"), "what git tracks is not ignored"
+
+
+def test_what_a_build_does_not_do_is_said(tmp_path: Path, run_code_commit: Run):
+    lay(tmp_path, {"Cargo.toml": "", "web/package.json": "{}", "b.py": ""})
+    said = " ".join(run_code_commit(tmp_path, "init").stdout.split())
+    assert "Left out: Python (b.py), JavaScript (web/package.json). Add to build.sh what should count." in said
+    assert "No tests were found for Rust (Cargo.toml): build.sh says only whether it builds." in said
+    assert "The first build writes Cargo.lock: commit it, or let git ignore it." in said
+
+
+@pytest.mark.slow
+def test_a_build_of_files_alone_writes_none(tmp_path: Path, run_code_commit: Run):
+    lay(tmp_path, {"a.py": "b = 1\n", "lib/c.py": "d = 1\n"})
+    git(tmp_path, "init", "-q")
+    run_code_commit(tmp_path, "init")
+    assert build(tmp_path).returncode == 0
+    assert not list(tmp_path.rglob("__pycache__"))
+    (tmp_path / "lib/c.py").write_text("d = (\n")
+    assert build(tmp_path).returncode != 0
