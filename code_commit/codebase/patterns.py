@@ -62,11 +62,9 @@ def heads(suffix: str, text: str) -> list[Entry]:
 
 
 def _blanked(match: re.Match[str]) -> str:
-    """Return the lines of a comment or string without what is on them; a string of one line stays."""
-    text = match[0]
-    if text[0] in "\"'`" and "\n" not in text:
-        return text
-    return re.sub(r"[^\n]", " ", text)
+    """Return the ends of lines of a comment or long string; a string of one line stays."""
+    lines = match[0].count("\n")
+    return match[0] if match[0][0] in "\"'`" and not lines else "\n" * lines or " "
 
 
 def _numbered(text: str, matches: Iterable[re.Match[str]]) -> Iterator[tuple[int, re.Match[str]]]:

@@ -79,36 +79,33 @@ _IMPLEMENTED = re.compile(r"impl_item|generic_type")  # of Rust: the block has t
 _NOT_OF_NAME = re.compile(r"<[^<>]*>|\(.*", re.DOTALL)
 _LONGEST_HEAD = 2000  # characters; longer decorators are left out
 
-_MACROS = [
-    re.compile(before + macro + after, re.MULTILINE)
-    for before, macro, after in (
-        (  # class UI_API Panel {
-            rb"(?P<before>\b(?:class|struct|union|enum(?:[ \t]+(?:class|struct))?)[ \t]+)",
-            rb"(?P<macro>(?!final\b|alignas\b|class\b|struct\b|__)[A-Za-z_]\w*(?:\([^()\n]*\))?[ \t]+)",
-            rb"(?=(?!final\b)[A-Za-z_][\w:]*(?:<[^;{}\n]*>)?\s*(?:final\s*)?[:{])",
-        ),
-        (  # UI_API int count(
-            rb"^(?P<before>[ \t]*(?:(?:static|extern|inline|virtual)[ \t]+)*)",
-            rb"(?P<macro>[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?[ \t]+)",
-            rb"(?=[A-Za-z_][\w:<>,]*[ \t*&]+(?:[\w:<>,]+[ \t*&]+)*[\w:~]+[ \t]*\()",
-        ),
-        (  # void CALLBACK count(
-            rb"^(?P<before>[a-z]\w*[ \t*]+(?:[a-z]\w*[ \t*]+)*(?<!struct )(?<!union )(?<!enum ))",
-            rb"(?P<macro>[A-Z][A-Z0-9_]{2,}[ \t]+)",
-            rb"(?=\w+[ \t]*\()",
-        ),
-        (  # Q_OBJECT
-            rb"^(?P<before>[ \t]*)",
-            rb"(?P<macro>[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?)",
-            rb"(?=[ \t]*\n\s*(?:\w+:|#|[A-Za-z_]\w*[ \t]+[\w*&]))",
-        ),
-        (  # void count() NOEXCEPT;
-            rb"(?P<before>\)[ \t]*(?:const[ \t]*)?)",
-            rb"(?P<macro>(?<=[\s)])[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?)",
-            rb"(?=[ \t]*[;{])",
-        ),
-    )
-]  # of C and C++, where their syntax has no place for them
+_MACROS = (
+    (  # class UI_API Panel {
+        rb"(?P<before>\b(?:class|struct|union|enum(?:[ \t]+(?:class|struct))?)[ \t]+)",
+        rb"(?P<macro>(?!final\b|alignas\b|class\b|struct\b|__)[A-Za-z_]\w*(?:\([^()\n]*\))?[ \t]+)",
+        rb"(?=(?!final\b)[A-Za-z_][\w:]*(?:<[^;{}\n]*>)?\s*(?:final\s*)?[:{])",
+    ),
+    (  # UI_API int count(
+        rb"^(?P<before>[ \t]*(?:(?:static|extern|inline|virtual)[ \t]+)*)",
+        rb"(?P<macro>[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?[ \t]+)",
+        rb"(?=[A-Za-z_][\w:<>,]*[ \t*&]+(?:[\w:<>,]+[ \t*&]+)*[\w:~]+[ \t]*\()",
+    ),
+    (  # void CALLBACK count(
+        rb"^(?P<before>[a-z]\w*[ \t*]+(?:[a-z]\w*[ \t*]+)*(?<!struct )(?<!union )(?<!enum ))",
+        rb"(?P<macro>[A-Z][A-Z0-9_]{2,}[ \t]+)",
+        rb"(?=\w+[ \t]*\()",
+    ),
+    (  # Q_OBJECT
+        rb"^(?P<before>[ \t]*)",
+        rb"(?P<macro>[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?)",
+        rb"(?=[ \t]*\n\s*(?:\w+:|#|[A-Za-z_]\w*[ \t]+[\w*&]))",
+    ),
+    (  # void count() NOEXCEPT;
+        rb"(?P<before>\)[ \t]*(?:const[ \t]*)?)",
+        rb"(?P<macro>(?<=[\s)])[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?)",
+        rb"(?=[ \t]*[;{])",
+    ),
+)  # of C and C++, where their syntax has no place for them
 _OWN_LINE = re.compile(
     rb"(?P<before>\bclass[ \t]+\w+(?:<[^{}()\n]*>)?)"
     rb"(?P<macro>[ \t]*\n\s*(?:(?:@[\w.]+(?:\([^()\n]*\))?|\w+)\s+)*constructor)(?=\s*\()"
@@ -160,11 +157,16 @@ def is_function(node: "Node") -> bool:
 def _known_syntax(language: str, source: bytes) -> bytes:
     """Return a source with blanks for what its grammar does not know, so that each place and line stays.
 
-    That are macros of C and C++, and in Kotlin the modifiers of a constructor on a line of its own.
+    These are macros of C and C++, and in Kotlin the modifiers of a constructor on a line of its own.
     """
     if language in {"c", "cpp"}:
-        return functools.reduce(lambda known, macro: macro.sub(_blanked, known), _MACROS, source)
+        return functools.reduce(lambda known, macro: macro.sub(_blanked, known), _macros(), source)
     return _OWN_LINE.sub(_commented, source) if language == "kotlin" else source
+
+
+@functools.cache
+def _macros() -> list[re.Pattern[bytes]]:
+    return [re.compile(b"".join(parts), re.MULTILINE) for parts in _MACROS]  # it takes 5 ms, and few files are of C
 
 
 def _blanked(match: re.Match[bytes]) -> bytes:
@@ -229,7 +231,7 @@ def _lines(source: bytes, node: "Node", start: int, depth: int) -> Iterator[Entr
     match kind:
         case "wrapper" | "group":
             is_one = kind == "wrapper" and (node.type != "type_declaration" or node.named_child_count == 1)
-            for child in () if _IS_SCRIPT.match(source, node.start_byte) else node.named_children:
+            for child in () if _is_script(source, node) else node.named_children:
                 has_short_start = is_one and child.start_byte - start <= LONGEST
                 yield from _lines(source, child, start if has_short_start else child.start_byte, depth)
         case "nest" | "head":
@@ -249,6 +251,11 @@ def _lines(source: bytes, node: "Node", start: int, depth: int) -> Iterator[Entr
             yield _entry(source, node, start, depth, _shown(source[start : node.end_byte], depth, LONGEST))
         case _:
             pass
+
+
+def _is_script(source: bytes, node: "Node") -> bool:
+    """Tell whether a statement is the `if` under which a module of Python is run."""
+    return node.type == "if_statement" and _IS_SCRIPT.match(source, node.start_byte) is not None
 
 
 def _made(source: bytes, node: "Node", call: "Node", depth: int) -> Iterator[Entry]:
