@@ -117,7 +117,7 @@ _PIECE, _PARSING_TIME = 65_536, 0.5  # bytes, seconds
 
 
 class Tree(NamedTuple):
-    """The entries of a parsed file; `has_errors` where the grammar does not know all of its syntax."""
+    """The entries of a parsed file; `has_errors` if its grammar does not know the syntax of more than bodies."""
 
     entries: list[Entry]
     has_errors: bool
@@ -134,7 +134,18 @@ def read_tree(suffix: str, text: str) -> Tree | None:
     source = text.encode()
     root = _parsed(parser, _known_syntax(language, source))
     entries = [entry for node in root.named_children for entry in _lines(source, node, node.start_byte, 0)]
-    return Tree(entries, root.has_error)
+    return Tree(entries, _has_errors(root))
+
+
+def _has_errors(node: "Node") -> bool:
+    """Tell whether a tree has an error that can hide a definition: one outside of functions, or that swallows more."""
+    for child in node.children if node.has_error else ():
+        body = _body(child) if child.has_error and _kind(child.type) == "head" else None
+        if body is not None and any(_kind(within.type) in {"head", "nest"} for within in body.named_children):
+            return True
+        if child.is_error or child.is_missing or (body is None and _has_errors(child)):
+            return True
+    return False
 
 
 def script_of(suffix: str, text: str) -> tuple[str, str]:
