@@ -118,9 +118,12 @@ def _entries(path: str, text: str) -> list[Entry]:
 
 def _with_patterns(parsed: list[Entry], plain: list[Entry]) -> list[Entry]:
     """Return the entries of a tree with errors and those that only patterns find; these alone if they are most."""
-    named = set(re.findall(r"\w+", "\n".join(entry.text for entry in parsed)))
+    names = (entry.name or (name_of(entry.node) if entry.node and entry.text else "") for entry in parsed)
+    named = {name.rpartition(".")[2] for name in names}
+    at = {(entry.first, word) for entry in parsed for word in re.findall(r"\w+", entry.text)}
     expected = [entry for entry in plain if entry.name and not _is_local(entry.first, parsed)]
-    missing = [entry for entry in expected if entry.name.rpartition(".")[2] not in named]
+    last = [(entry, entry.name.rpartition(".")[2]) for entry in expected]
+    missing = [entry for entry, name in last if name not in named and (entry.first, name) not in at]
     if 2 * len(missing) > len(expected):
         return plain
     added = list[Entry]()

@@ -56,7 +56,7 @@ def heads(suffix: str, text: str) -> list[Entry]:
     entries = list[Entry]()
     for line, match in _numbered(code, head.finditer(code)):
         shown = match[0].rstrip(" \t\r{")[:LONGEST]
-        name = next(filter(None, match.groups()), "").replace("::", ".")
+        name = next(filter(None, match.groups()), "").rstrip(":.").replace("::", ".")
         entries.append(Entry(shown, len(shown) - len(shown.lstrip()), line, name=name))
     return entries
 

@@ -47,7 +47,8 @@ _KINDS = {
     r"|(if|try|with)_statement|(elif|else|else_if|except|finally)_clause|(statement_)?block|compound_statement|object|ERROR"
     r"|(parenthesized|unary)_expression"
     r"|if|unless|then|else|elsif|begin|rescue",
-    "whole": r"(alias|associatedtype|protocol_property)_declaration|concept_definition|type_(alias.*|definition|item)"
+    "whole": r"(alias|annotation_type_element|associatedtype|protocol_property)_declaration|concept_definition"
+    r"|type_(alias.*|definition|item)"
     r"|typealias_declaration|associated_type|type_elem|(const|constant|event|event_field|field|property)_declaration|(const|static)_item|enumerator|(property|index)_signature"
     r"|property_identifier|enum_(assignment|constant|entry|variant|case.*|member_declaration)|(val|var)_(definition|declaration)",
     "nest": r"(abstract_class|annotation_type|class|enum|extension|(file_scoped_)?namespace|foreign_mod|given|impl"
@@ -71,7 +72,7 @@ _SUBJECT = re.compile(
 )
 _IS_SCRIPT = re.compile(rb"if \(?__name__\b")
 _EXPORT = re.compile(rb"export\b")
-_LOAD = re.compile(rb"(require|require_relative|load|source|\.)[ (]+\S[^\n]*|attr_\w+ [^\n]*")
+_LOAD = re.compile(rb"(require|require_relative|load|source|\.)[ (]+\S[^\n]*|attr_\w+ [^\n]*|\w+[ (]+:\w[^\n{]*")
 _COMMENT = re.compile(r"(?<=\S)[ \t]+(?:#(?!\[)|//).*|(?<=\n)[ \t]*(?:#(?!\[)|//).*")  # to the end of a line
 _NAME_FIELDS = ("bound_identifier", "name", "declarator", "left", "type")
 _NAMES = re.compile("identifier|_name|_element")
@@ -94,6 +95,11 @@ _MACROS = (
         rb"^(?P<before>[a-z]\w*[ \t*]+(?:[a-z]\w*[ \t*]+)*(?<!struct )(?<!union )(?<!enum ))",
         rb"(?P<macro>[A-Z][A-Z0-9_]{2,}[ \t]+)",
         rb"(?=\w+[ \t]*\()",
+    ),
+    (  # UI_API(int) count(
+        rb"^(?P<before>[ \t]*)",
+        rb"(?P<macro>[A-Z][A-Z0-9_]{2,}\((?P<type>[a-z][\w \t*]*)\))",
+        rb"(?=[ \t]+\w+[ \t]*\()",
     ),
     (  # Q_OBJECT
         rb"^(?P<before>[ \t]*)",
@@ -181,7 +187,8 @@ def _macros() -> list[re.Pattern[bytes]]:
 
 
 def _blanked(match: re.Match[bytes]) -> bytes:
-    return match["before"] + b" " * len(match["macro"])
+    type_of_function = b"int" if "type" in match.re.groupindex else b""
+    return match["before"] + type_of_function.ljust(len(match["macro"]))
 
 
 def _commented(match: re.Match[bytes]) -> bytes:
@@ -327,12 +334,17 @@ def _variable(source: bytes, node: "Node", start: int, depth: int) -> Iterator[E
         value is not None and source[value.start_byte : value.end_byte].startswith(b"require(")
     ):
         text = _shown(source[start : node.end_byte], depth, LONGEST)
-    elif _EXPORT.match(source, start, node.end_byte):
+    elif _EXPORT.match(source, start, node.end_byte) or (depth == 0 and _is_given_function(call)):
         is_long = call is not None and b"\n" in (call.text or b"")
         text = _shown(source[start : call.start_byte if call and is_long else node.end_byte], depth, LONGEST)
     yield _entry(source, node, start, depth, text)
     if value is not None and value.type == "object":
         yield from _lines(source, value, value.start_byte, depth + 1)
+
+
+def _is_given_function(call: "Node | None") -> bool:
+    """Tell whether the arguments of a call have a function, as those of `forwardRef((props) => ..)`."""
+    return call is not None and any(_FUNCTION_VALUE.match(argument.type) for argument in call.named_children)
 
 
 def _call(source: bytes, node: "Node", depth: int) -> Iterator[Entry]:
