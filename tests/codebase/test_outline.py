@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from code_commit.codebase import outline as outlines
-from code_commit.codebase.outline import beside, brief, outline
+from code_commit.codebase import languages, syntax
+from code_commit.codebase.outline import beside, brief, outline, read_definitions
 
 SAMPLES = {path.stem: path.read_text().split("==== its outline\n") for path in Path(__file__).parent.glob("outlines/*")}
 
@@ -17,9 +17,9 @@ SAMPLES = {path.stem: path.read_text().split("==== its outline\n") for path in P
 @pytest.fixture
 def no_extra(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(sys.modules, "tree_sitter", None)
-    outlines._parser.cache_clear()
+    syntax._parser.cache_clear()
     yield
-    outlines._parser.cache_clear()
+    syntax._parser.cache_clear()
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -29,9 +29,9 @@ def test_the_outline_of_each_language(name):
 
 
 def test_every_language_has_its_grammar():
-    assert all(outlines._parser(language) for language in outlines._SUFFIXES)
-    assert {Path(name).suffix[1:] for name in SAMPLES} >= outlines._LANGUAGE_OF.keys() & {
-        suffixes.split()[0] for suffixes in outlines._SUFFIXES.values() if suffixes != "h cc cpp cxx hh hpp hxx"
+    assert all(syntax._parser(language) for language in syntax._SUFFIXES)
+    assert {Path(name).suffix[1:] for name in SAMPLES} >= syntax._LANGUAGE_OF.keys() & {
+        suffixes.split()[0] for suffixes in syntax._SUFFIXES.values() if suffixes != "h cc cpp cxx hh hpp hxx"
     }
 
 
@@ -46,6 +46,10 @@ K: int = 1
   RED = 'r'
   @overload async def f(self, a, /, *, b: int=1, **k) -> int:
 def test_it(tmp_path):
+import orjson
+HAS_ORJSON = True
+HAS_ORJSON = False
+def dumps(value):
 """
 
 
@@ -60,6 +64,52 @@ def test_without_the_extra_python_is_whole_and_the_others_have_names(no_extra):
     }.items():
         lines = outline(name, SAMPLES[name][0])
         assert all(any(word in line for line in lines.split("\n")) for word in words), lines
+
+
+UNKNOWN_SYNTAX = """\
+package a
+fun kindOf(x: Any): Int = when (x) {
+    is Int if x > 3 -> 1
+    else -> 2
+}
+/* fun commented() {} */
+class After {
+    fun deepWithin() {}
+}
+"""
+
+
+def test_patterns_read_a_file_whose_syntax_its_grammar_does_not_know():
+    assert outline("a.kt", UNKNOWN_SYNTAX) == (
+        "package a\nfun kindOf(x: Any): Int = when (x)\nclass After\n    fun deepWithin() {}\n"
+    )
+    assert "def f(x)" in outline("a.py", "def f(x):\n    return 1\nclass A(:\n  def g(self) -> 1 2:\n")
+
+
+def test_patterns_read_a_file_that_nests_too_deeply():
+    source = "#if A\n" + "".join(f"#elif A{number}\nint v{number};\n" for number in range(1500)) + "#endif\n"
+    assert outline("a.h", f"{source}struct last_table {{ int rows; }};\nint count(int x) {{\n}}\n") == (
+        "struct last_table { int rows; };\nint count(int x)\n"
+    )
+
+
+def test_one_unknown_place_costs_no_definition_around_it():
+    source = "class A {\n  void f() { x @@ y; }\n  int g(int a) { return 1; }\n};\nint h(int a) {\n  return 1;\n}\n"
+    lines = outline("a.cpp", source)
+    assert lines.startswith("class A\n  void f()\n  int g(int a)\n"), lines
+    assert "int h(int a)" in lines
+
+
+def test_definitions_of_a_page_have_its_lines():
+    source = "<template>\n</template>\n<script>\nfunction save() {\n}\n</script>\n"
+    assert [(found.name, found.first, found.last) for found in read_definitions("a.vue", source)] == [("save", 4, 5)]
+
+
+def test_without_the_extra_a_page_and_a_class_of_c_have_names(no_extra):
+    assert outline("a.vue", "<script>\nfunction save() {\n}\n</script>\n") == "function save()\n"
+    assert outline("a.hpp", "class UI_API Panel : Base {\n  void f(int x) {\n    if (x) {\n") == (
+        "class UI_API Panel : Base\n  void f(int x)\n"
+    )
 
 
 @pytest.mark.slow
@@ -84,7 +134,7 @@ def test_what_cannot_be_parsed_has_an_outline_or_none_and_is_no_error(extra, req
         "a\n" * 900 + "=" * 900,
     ]
     began = time.monotonic()
-    for suffix in [*outlines._LANGUAGE_OF, "md", "rst", "ex", "json", ""]:
+    for suffix in [*(row.split()[0] for row in languages._ROWS), *syntax._LANGUAGE_OF, "md", "rst", "json", ""]:
         for text in texts:
             assert len(outline(f"a.{suffix}", text)) <= 2 * len(text) + 9
     assert time.monotonic() - began < 60

@@ -1,0 +1,394 @@
+"""Syntax trees: the imports of a file and the heads of its classes, functions and types.
+
+The extra `outline` brings tree-sitter and the grammars.
+"""
+
+import functools
+import importlib
+import re
+import time
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from code_commit.codebase.patterns import LONGEST, Entry
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+_SUFFIXES = {
+    "python": "py pyi",
+    "rust": "rs",
+    "go": "go",
+    "javascript": "js jsx mjs cjs",
+    "typescript": "ts mts cts",
+    "tsx": "tsx",
+    "java": "java",
+    "c": "c",
+    "cpp": "h cc cpp cxx hh hpp hxx",
+    "ruby": "rb rake",
+    "php": "php",
+    "c_sharp": "cs",
+    "bash": "sh bash",
+    "kotlin": "kt kts",
+    "swift": "swift",
+    "scala": "scala sc",
+}
+_LANGUAGE_OF = {suffix: language for language, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
+_GRAMMARS = {"tsx": ("typescript", "language_tsx"), "typescript": ("typescript", "language_typescript")}
+_GRAMMARS["php"] = ("php", "language_php")
+
+_KINDS = {
+    "import": r"(import|future_import|package_(clause|decl|head)|preproc_include|use_decl|using_d|namespace_use"
+    r"|extern_crate).*",
+    "wrapper": r"export_statement|ambient_declaration|decorated_definition|template_declaration|lexical_declaration"
+    r"|variable_declaration|expression_statement|type_declaration",
+    "group": r"preproc_(if|el).*|linkage_specification|declaration_list|enum_body_declarations"
+    r"|(if|try|with)_statement|(elif|else|else_if|except|finally)_clause|(statement_)?block|compound_statement|object|ERROR"
+    r"|(parenthesized|unary)_expression"
+    r"|if|unless|then|else|elsif|begin|rescue",
+    "whole": r"(alias|annotation_type_element|associatedtype|protocol_property)_declaration|concept_definition"
+    r"|type_(alias.*|definition|item)"
+    r"|typealias_declaration|associated_type|type_elem|(const|constant|event|event_field|field|property)_declaration|(const|static)_item|enumerator|(property|index)_signature"
+    r"|property_identifier|enum_(assignment|constant|entry|variant|case.*|member_declaration)|(val|var)_(definition|declaration)",
+    "nest": r"(abstract_class|annotation_type|class|enum|extension|(file_scoped_)?namespace|foreign_mod|given|impl"
+    r"|interface|mod|object|protocol|record|struct|trait|type|union)_(declaration|definition|item|spec|specifier)"
+    r"|class|module|internal_module|singleton_class|companion_object",
+    "head": r".*(constructor|destructor|function|macro|method|operator|delegate|indexer|init|subscript)[a-z_]*"
+    r"_(declaration|definition|def|elem|item|signature)|(function|method)_signature|method|singleton_method|secondary_constructor",
+    "variable": r"variable_declarator|assignment_expression|(public_)?field_definition|pair",
+    "prototype": r"declaration",
+    "assignment": r"assignment|preproc_def",
+    "call": r"call|call_expression|command",
+}  # regular expressions over the node types of the grammars, by the kind of node
+
+_BODY = re.compile(r".*_body|block|field_declaration_list|interface_type")
+_FUNCTION_VALUE = re.compile(r"(arrow_function|function_expression|generator_function)")
+_TEST = re.compile(
+    rb"(?:[A-Z]\w*\.)?(?:(?P<group>describe|context|feature|suite|shared_examples\w*)|scenario|test|it|specify|should)\b[.\w]*"
+)
+_SUBJECT = re.compile(
+    rb"[ (]+(?:(?P<quote>[\"'`])(?P<text>.*?)(?P=quote)|(?P<constant>[A-Z][\w:.]*\b(?!\()))", re.DOTALL
+)
+_IS_SCRIPT = re.compile(rb"if \(?__name__\b")
+_EXPORT = re.compile(rb"export\b")
+_LOAD = re.compile(rb"(require|require_relative|load|source|\.)[ (]+\S[^\n]*|attr_\w+ [^\n]*|\w+[ (]+:\w[^\n{]*")
+_COMMENT = re.compile(r"(?<=\S)[ \t]+(?:#(?!\[)|//).*|(?<=\n)[ \t]*(?:#(?!\[)|//).*")  # to the end of a line
+_NAME_FIELDS = ("bound_identifier", "name", "declarator", "left", "type")
+_NAMES = re.compile("identifier|_name|_element")
+_IMPLEMENTED = re.compile(r"impl_item|generic_type")  # of Rust: the block has the name of its type
+_NOT_OF_NAME = re.compile(r"<[^<>]*>|\(.*", re.DOTALL)
+_LONGEST_HEAD = 2000  # characters; longer decorators are left out
+
+_MACROS = (
+    (  # class UI_API Panel {
+        rb"(?P<before>\b(?:class|struct|union|enum(?:[ \t]+(?:class|struct))?)[ \t]+)",
+        rb"(?P<macro>(?!final\b|alignas\b|class\b|struct\b|__)[A-Za-z_]\w*(?:\([^()\n]*\))?[ \t]+)",
+        rb"(?=(?!final\b)[A-Za-z_][\w:]*(?:<[^;{}\n]*>)?\s*(?:final\s*)?[:{])",
+    ),
+    (  # UI_API int count(
+        rb"^(?P<before>[ \t]*(?:(?:static|extern|inline|virtual)[ \t]+)*)",
+        rb"(?P<macro>[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?[ \t]+)",
+        rb"(?=[A-Za-z_][\w:<>,]*[ \t*&]+(?:[\w:<>,]+[ \t*&]+)*[\w:~]+[ \t]*\()",
+    ),
+    (  # void CALLBACK count(
+        rb"^(?P<before>[a-z]\w*[ \t*]+(?:[a-z]\w*[ \t*]+)*(?<!struct )(?<!union )(?<!enum ))",
+        rb"(?P<macro>[A-Z][A-Z0-9_]{2,}[ \t]+)",
+        rb"(?=\w+[ \t]*\()",
+    ),
+    (  # UI_API(int) count(
+        rb"^(?P<before>[ \t]*)",
+        rb"(?P<macro>[A-Z][A-Z0-9_]{2,}\((?P<type>[a-z][\w \t*]*)\))",
+        rb"(?=[ \t]+\w+[ \t]*\()",
+    ),
+    (  # Q_OBJECT
+        rb"^(?P<before>[ \t]*)",
+        rb"(?P<macro>[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?)",
+        rb"(?=[ \t]*\n\s*(?:\w+:|#|[A-Za-z_]\w*[ \t]+[\w*&]))",
+    ),
+    (  # void count() NOEXCEPT;
+        rb"(?P<before>\)[ \t]*(?:const[ \t]*)?)",
+        rb"(?P<macro>(?<=[\s)])[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?)",
+        rb"(?=[ \t]*[;{])",
+    ),
+)  # of C and C++, where their syntax has no place for them
+_OWN_LINE = re.compile(
+    rb"(?P<before>\bclass[ \t]+\w+(?:<[^{}()\n]*>)?)"
+    rb"(?P<macro>[ \t]*\n\s*(?:(?:@[\w.]+(?:\([^()\n]*\))?|\w+)\s+)*constructor)(?=\s*\()"
+)  # a constructor of Kotlin
+_PAGES = {"vue", "svelte", "astro"}
+_PAGE_SCRIPT = re.compile(r"<script\b[^>]*>(.*?)</script>|\A\s*---\n(.*?)^---$", re.DOTALL | re.MULTILINE)
+_LONGEST_LINE = 10_000  # characters: a grammar can take gigabytes for a longer one
+_PIECE, _PARSING_TIME = 65_536, 0.5  # bytes, seconds
+
+
+class Tree(NamedTuple):
+    """The entries of a parsed file; `has_errors` if its grammar does not know the syntax of more than bodies."""
+
+    entries: list[Entry]
+    has_errors: bool
+
+
+def read_tree(suffix: str, text: str) -> Tree | None:
+    """Return what a file defines, None where no grammar is there for it.
+
+    Raises ValueError or RecursionError where it takes too long or nests too deeply.
+    """
+    language = _LANGUAGE_OF.get(suffix, "")
+    if not language or max(map(len, text.split("\n"))) > _LONGEST_LINE or not (parser := _parser(language)):
+        return None
+    source = text.encode()
+    root = _parsed(parser, _known_syntax(language, source))
+    entries = [entry for node in root.named_children for entry in _lines(source, node, node.start_byte, 0)]
+    return Tree(entries, _has_errors(root))
+
+
+def _has_errors(node: "Node") -> bool:
+    """Tell whether a tree has an error that can hide a definition: one outside of functions, or that swallows more."""
+    for child in node.children if node.has_error else ():
+        body = _body(child) if child.has_error and _kind(child.type) == "head" else None
+        if body is not None and any(_kind(within.type) in {"head", "nest"} for within in body.named_children):
+            return True
+        if child.is_error or child.is_missing or (body is None and _has_errors(child)):
+            return True
+    return False
+
+
+def script_of(suffix: str, text: str) -> tuple[str, str]:
+    """Return suffix and text of the code in a file: of a page with scripts these, each on its lines."""
+    if suffix not in _PAGES:
+        return suffix, text
+    at, pieces = 0, list[str]()
+    for match in _PAGE_SCRIPT.finditer(text):
+        start, end = match.span(match.lastindex or 0)
+        pieces += [re.sub(r"[^\n]", " ", text[at:start]), text[start:end]]
+        at = end
+    return "ts", "".join(pieces)
+
+
+def is_function(node: "Node") -> bool:
+    """Tell whether a node is a function, or a variable that holds one, without an error in it."""
+    return _kind(node.type) in {"head", "variable"} and not node.has_error
+
+
+def _known_syntax(language: str, source: bytes) -> bytes:
+    """Return a source with blanks for what its grammar does not know, so that each place and line stays.
+
+    These are macros of C and C++, and in Kotlin the modifiers of a constructor on a line of its own.
+    """
+    if language in {"c", "cpp"}:
+        return functools.reduce(lambda known, macro: macro.sub(_blanked, known), _macros(), source)
+    return _OWN_LINE.sub(_commented, source) if language == "kotlin" else source
+
+
+@functools.cache
+def _macros() -> list[re.Pattern[bytes]]:
+    return [re.compile(b"".join(parts), re.MULTILINE) for parts in _MACROS]  # it takes 5 ms, and few files are of C
+
+
+def _blanked(match: re.Match[bytes]) -> bytes:
+    type_of_function = b"int" if "type" in match.re.groupindex else b""
+    return match["before"] + type_of_function.ljust(len(match["macro"]))
+
+
+def _commented(match: re.Match[bytes]) -> bytes:
+    lines = match["macro"].count(b"\n")
+    return match["before"] + b"/*" + b"\n" * lines + b" " * (len(match["macro"]) - lines - 4) + b"*/"
+
+
+def name_of(node: "Node") -> str:
+    """Return the name that a declaration gives, "" where it has none; a method of Go has that of its receiver."""
+    fields = () if "qualified" in node.type else _NAME_FIELDS[: None if _IMPLEMENTED.match(node.type) else -1]
+    inner = next((child for field in fields if (child := node.child_by_field_name(field))), None)
+    if inner is None and _kind(node.type):
+        inner = next((child for child in node.named_children if _NAMES.search(child.type)), None)
+    receiver = re.search(rb"(\w+)[^\w]*$", node.text or b"") if node.type == "parameter_list" else None
+    if inner is not None:
+        owner = node.child_by_field_name("receiver")
+        return f"{name_of(owner)}.{name_of(inner)}" if owner is not None else name_of(inner)
+    text = receiver[1] if receiver else node.text or b""
+    name = _NOT_OF_NAME.sub("", text[:LONGEST].decode("utf-8", "replace")).strip("\"'`~*& ")
+    return "" if node.named_child_count and _kind(node.type) else re.sub(r"::|->|#", ".", name)
+
+
+@functools.cache
+def _parser(language: str) -> "Parser | None":
+    grammar, function = _GRAMMARS.get(language, (language, "language"))
+    try:
+        from tree_sitter import Language, Parser
+
+        module = importlib.import_module(f"tree_sitter_{grammar}")
+    except ImportError:
+        return None
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # Swift's is a number, not a capsule
+        return Parser(Language(getattr(module, function)()))
+
+
+def _parsed(parser: "Parser", source: bytes) -> "Node":
+    """Return the root of the syntax tree. Raises ValueError where it takes too long: some sources take minutes."""
+    end = time.thread_time() + _PARSING_TIME
+    parser.reset()  # of a source before that took too long
+    tree = parser.parse(lambda at, _: source[at : at + _PIECE], progress_callback=lambda *_: time.thread_time() > end)
+    return tree.root_node
+
+
+@functools.cache
+def _kind(node_type: str) -> str:
+    return next((kind for kind, pattern in _KINDS.items() if re.fullmatch(pattern, node_type)), "")
+
+
+def _entry(source: bytes, node: "Node", start: int, depth: int, text: str) -> Entry:
+    (row, _), (last, column) = node.start_point, node.end_point
+    first = row + 1 - source.count(b"\n", start, node.start_byte)
+    return Entry(text, depth, first, max(first, last + (column > 0)), node)
+
+
+def _lines(source: bytes, node: "Node", start: int, depth: int) -> Iterator[Entry]:
+    """Yield the outline of a declaration, indented; its text begins at `start`, with its decorators or its `export`."""
+    kind, body = _kind(node.type), _body(node)
+    match kind:
+        case "wrapper" | "group":
+            is_one = kind == "wrapper" and (node.type != "type_declaration" or node.named_child_count == 1)
+            for child in () if _is_script(source, node) else node.named_children:
+                has_short_start = is_one and child.start_byte - start <= LONGEST
+                yield from _lines(source, child, start if has_short_start else child.start_byte, depth)
+        case "nest" | "head":
+            head = _shown(source[start : _end_of_head(node, body)], depth, _LONGEST_HEAD)
+            yield _entry(source, node, start, depth, head)
+            for child in body.named_children if body and kind == "nest" and not head.endswith("mod tests") else ():
+                yield from _lines(source, child, child.start_byte, depth + 1)
+        case "variable":
+            yield from _variable(source, node, start, depth)
+        case "call":
+            yield from _call(source, node, depth)
+        case "prototype" | "assignment" if not _has_signature(node, in_class=depth > 0):
+            yield _entry(source, node, start, depth, "")
+        case "assignment" if (made := node.child_by_field_name("right")) is not None and made.type == "call":
+            yield from _made(source, node, made, depth)
+        case str(shown) if shown:
+            yield _entry(source, node, start, depth, _shown(source[start : node.end_byte], depth, LONGEST))
+        case _:
+            pass
+
+
+def _is_script(source: bytes, node: "Node") -> bool:
+    """Tell whether a statement is the `if` under which a module of Python is run."""
+    return node.type == "if_statement" and _IS_SCRIPT.match(source, node.start_byte) is not None
+
+
+def _made(source: bytes, node: "Node", call: "Node", depth: int) -> Iterator[Entry]:
+    """Yield an assignment of what a call makes, with what its block defines: `Point = Struct.new(:x) do .. end`."""
+    block = call.child_by_field_name("block")
+    end = block.start_byte if block is not None else node.end_byte
+    yield _entry(source, node, node.start_byte, depth, _shown(source[node.start_byte : end], depth, LONGEST))
+    for child in block.named_children[-1].named_children if block is not None and block.named_children else ():
+        yield from _lines(source, child, child.start_byte, depth + 1)
+
+
+def _has_signature(node: "Node", *, in_class: bool) -> bool:
+    """Tell a prototype from a C variable, and a field, a typed constant or a flag under `if` from other variables."""
+    if node.type == "assignment":
+        left, owner = node.child_by_field_name("left"), node.parent and node.parent.parent
+        is_constant = left is not None and left.type == "constant"
+        is_flag = owner is not None and owner.type == "block"  # no block of a function is read
+        return in_class or is_constant or is_flag or node.child_by_field_name("type") is not None
+    declarator = node.child_by_field_name("declarator")
+    while declarator is not None and declarator.type != "function_declarator":
+        declarator = declarator.child_by_field_name("declarator")
+    return declarator is not None
+
+
+def _body(node: "Node") -> "Node | None":
+    """Return the node that ends the head of a declaration: its field `body`, or its last child."""
+    body = node.child_by_field_name("body")
+    if (
+        body is not None and body.type == "ordered_field_declaration_list"
+    ):  # of a tuple in Rust: it has no names to nest
+        return None
+    if body is None and (children := node.named_children):
+        last = children[-1]
+        return last if _BODY.fullmatch(last.type) else _body(last) if last.type == "struct_type" else None
+    return body
+
+
+def _end_of_head(node: "Node", body: "Node | None") -> int:
+    if body is None:
+        return node.end_byte
+    if body.type == "interface_type":  # Go's, which begins with the word itself
+        return body.start_byte + len("interface")
+    before = body.prev_sibling
+    while before is not None and "comment" in before.type:
+        before = before.prev_sibling
+    return before.end_byte if before is not None else body.start_byte
+
+
+def _variable(source: bytes, node: "Node", start: int, depth: int) -> Iterator[Entry]:
+    """Yield a variable or property; with its text if it holds a function or module, is exported, or of a class."""
+    value: Node | None = node
+    while value is not None and _kind(value.type) == "variable":
+        value = value.child_by_field_name("value") or value.child_by_field_name("right")
+    text, call = "", value.child_by_field_name("arguments") if value is not None else None
+    if value is not None and _FUNCTION_VALUE.match(value.type):
+        text = _shown(source[start : _end_of_head(node, _body(value))], depth, _LONGEST_HEAD)
+    elif node.type.endswith("definition") or (
+        value is not None and source[value.start_byte : value.end_byte].startswith(b"require(")
+    ):
+        text = _shown(source[start : node.end_byte], depth, LONGEST)
+    elif _EXPORT.match(source, start, node.end_byte) or (depth == 0 and _is_given_function(call)):
+        is_long = call is not None and b"\n" in (call.text or b"")
+        text = _shown(source[start : call.start_byte if call and is_long else node.end_byte], depth, LONGEST)
+    yield _entry(source, node, start, depth, text)
+    if value is not None and value.type == "object":
+        yield from _lines(source, value, value.start_byte, depth + 1)
+
+
+def _is_given_function(call: "Node | None") -> bool:
+    """Tell whether the arguments of a call have a function, as those of `forwardRef((props) => ..)`."""
+    return call is not None and any(_FUNCTION_VALUE.match(argument.type) for argument in call.named_children)
+
+
+def _call(source: bytes, node: "Node", depth: int) -> Iterator[Entry]:
+    """Yield a call that names a test, with its content, or that loads another file."""
+    test = _TEST.match(source, node.start_byte, node.end_byte)
+    table = node.child_by_field_name("function")
+    places = [test.end(), *([table.end_byte] if table is not None else [])] if test else []
+    subjects = (_SUBJECT.match(source, place, node.end_byte) for place in places)
+    match = next((match for match in subjects if match and (match["quote"] or (test and test["group"]))), None)
+    if test and match:
+        head = _shown(test[0] + match[0] + (b")" if b"(" in match[0] else b""), depth, LONGEST)
+        name = (match["text"] or match["constant"] or b"").decode("utf-8", "replace")
+        yield _entry(source, node, node.start_byte, depth, head)._replace(name=name)
+        within = node.child_by_field_name("block") or node.child_by_field_name("arguments")
+        last = within.named_children[-1] if test["group"] and within and within.named_children else None
+        for child in (_body(last) or last).named_children if last else ():
+            yield from _lines(source, child, child.start_byte, depth + 1)
+    elif match := _LOAD.match(source, node.start_byte, node.end_byte):
+        yield _entry(source, node, node.start_byte, depth, _shown(match[0], depth, LONGEST))
+    else:
+        yield from _within_call(source, node, depth)
+
+
+def _within_call(source: bytes, node: "Node", depth: int) -> Iterator[Entry]:
+    """Yield what is defined for a call: `private def f`, `export default f({ g() {} })`, `(() => { .. })()`."""
+    function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
+    while function is not None and function.type == "parenthesized_expression":
+        function = function.named_child(0)
+    for child in [*([function] if function else ()), *(arguments.named_children if arguments else ())]:
+        if depth == 0 and _FUNCTION_VALUE.match(child.type) and (body := _body(child)):
+            for statement in body.named_children:
+                yield from _lines(source, statement, statement.start_byte, depth)
+        elif child.type == "object":
+            yield from _lines(source, child, child.start_byte, depth)
+        elif _kind(child.type) == "head" and not _FUNCTION_VALUE.match(child.type):
+            yield from _lines(source, child, node.start_byte, depth)
+
+
+def _shown(piece: bytes, depth: int, longest: int) -> str:
+    """Return source text on one line, without the comments of lines."""
+    text = piece.decode("utf-8", "replace").rstrip("; \n")
+    for sign in ("=>", "=", "{"):
+        text = text.removesuffix(sign).rstrip()
+    if "\n" in text:
+        text = _COMMENT.sub("", text)
+    text = " ".join(text.split())
+    return "  " * depth + (text if len(text) <= longest else f"{text[:longest]} ...")
