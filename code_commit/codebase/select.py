@@ -282,13 +282,13 @@ def _read_section(tree: Tree, name: str, redactor: Redactor, selection: Selectio
         text = content.decode()
     except UnicodeDecodeError:
         raise _UnfitFileError("not UTF-8") from None
-    if name not in selection.included and (secret := find_secret(text)):
-        raise _UnfitFileError(CONFIDENTIAL, secret)
     if name.endswith(".html") and _OWN_MARK in text:
         raise _UnfitFileError("page of code-commit")
     section = file_section(name, text)
     if redactor.reveals_key(section):
         raise _UnfitFileError(REVEALS_KEY)
+    if name not in selection.included and (secret := find_secret(text)):
+        raise _UnfitFileError(CONFIDENTIAL, secret)
     return len(content), section
 
 
