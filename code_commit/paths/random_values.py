@@ -21,7 +21,7 @@ _OTHER_WORDS = """
     rev revision secure sha sha1 sha256 sha384 sha512 site sitekey thumbprint url urls uuid xsrf
 """
 _OTHER = frozenset(_OTHER_WORDS.split())
-"""What else a random value may be: a hash, a public name, a place in a list, what a CI server encrypted."""
+"""Other uses of a random value: a hash, a public name, a place in a list, what a CI server encrypted."""
 _ONLY_KEY = frozenset({"key", "keys"})
 _QUALIFIED_KEY = re.compile(
     r"(access|admin|api|app|auth|client|cookie|encryption|hmac|jwt|master|private|signing|storage)s?"
@@ -57,7 +57,7 @@ _MIXED = (
     r"|[A-Z][a-z][A-Z]{1,2}[a-z]|[A-Z]{2}[a-z][A-Z]"
     r"|[0-9][A-Za-z]*[!#%&*?@^][0-9A-Za-z]|[0-9A-Za-z][!#%&*?@^][A-Za-z]*[0-9]"
 )
-"""What random values have and few lines of code: digits, cases or signs in turns."""
+"""Pieces that random values have and few lines of code: digits, cases or signs in turns."""
 NEEDED = (rf"(?i-u:{_SAYS.pattern})[^\n]*\n?[^\n]*({_MIXED})", _URL.pattern, r"[_-][0-9A-Za-z]{32}")
 """Expressions for Rust's engine: a text without any of them has no value that `find_random_values` finds."""
 _SHORT_HUMP = re.compile(r"[A-Z][a-z](?=[A-Z\d])")
