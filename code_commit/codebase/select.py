@@ -1,5 +1,6 @@
 """The selection of a codebase's files: git, secrets, patterns and sizes decide; each file left out has a reason."""
 
+import codecs
 import errno
 import os
 import re
@@ -20,8 +21,9 @@ from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.redaction import Redactor
 from code_commit.terminal import shown
 
-BINARY = "binary"
+BINARY, UTF_16 = "binary", "UTF-16, not UTF-8"
 DELETED = "deleted"
+GENERATED = "vendored or generated"
 LINK = "link"
 OUTSIDE = "outside of this folder"
 OTHER_REPOSITORY = "submodule or other repository"
@@ -33,6 +35,7 @@ NO_ROOM = "no room"
 NOT_CHOSEN = "not chosen"
 EXCLUDED = "excluded"
 _LARGE, _LARGEST = 256_000, 10_000_000  # bytes of a file: unless it is named, and where an LLM may choose parts of it
+_MARKS_OF_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HELD = 24_000_000  # characters of texts in memory; others are read again
 CONVENTIONS = re.compile(
     r"(LLMInstructions\.md)|(AGENTS\.md)|(CLAUDE\.md)|(\.github/copilot-instructions\.md)|(\.cursor/rules/[^/]+)"
@@ -53,6 +56,14 @@ _LOCK_FILES = frozenset(_LOCK_FILE_NAMES.split())
 _KEY_FILES = frozenset(f"{provider}-key.txt" for provider in KEY_VARIABLES)
 _MOST_COMMITS, _COMMIT_SECONDS = 2_000, 5  # whose messages are read, and in how many seconds
 _BINARY_SHOWS_IN = 8000  # bytes, as git has it
+_COMMENT = r"[ \t]*(?://|#|/?\*|--|;|<!--|%|\"\"\"|dnl)"
+_LEAVE_IT = r"\bdo not (?:change|edit|modify)\b"
+_GENERATED = re.compile(
+    rf"(?im)^{_COMMENT}.*(?:@generated\b|\bgenerated\b.*(?:\n.*){{0,3}}?{_LEAVE_IT}"
+    rf"|{_LEAVE_IT}.*(?:\n.*){{0,3}}?\bgenerated\b)"
+)
+_HEADER = 1000  # characters
+_LFS_POINTER = "version https://git-lfs.github.com/spec/"
 _OWN_MARK = '<meta name="generator" content="code-commit">'
 _NO_FOLDER = {errno.ENOTDIR, errno.ELOOP, errno.EMLINK}  # of a link, Linux says the first, others the second or third
 
@@ -161,6 +172,8 @@ def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()
         raise NotSetUpError(f"git cannot list the files: {shown(complaint.removeprefix('fatal: '))}{hint}")
     entries = sorted((entry[2:], entry[:1] != b"?") for entry in answer.stdout.split(b"\0") if entry)
     warnings = [f"git: {line.removeprefix('warning: ')}" for line in complaint.split("\n") if line]
+    unmerged = {entry[2:] for entry in answer.stdout.split(b"\0") if entry[:1] == b"M"}
+    warnings += [f"{shown(os.fsdecode(path))} is not merged: resolve its conflict first" for path in sorted(unmerged)]
     return {path.decode("utf-8", "surrogateescape"): is_tracked for path, is_tracked in entries}, warnings
 
 
@@ -197,7 +210,7 @@ def find_marked(
             if name not in selection.included and re.fullmatch(ENCRYPTING_FILTERS, os.fsdecode(value)):
                 marked[name] = CONFIDENTIAL
         elif value in {b"set", b"true"} and not selection.is_wanted(name):
-            marked.setdefault(name, "vendored or generated")
+            marked.setdefault(name, GENERATED)
     return marked
 
 
@@ -282,13 +295,17 @@ def _read_section(tree: Tree, name: str, redactor: Redactor, selection: Selectio
         text = content.decode()
     except UnicodeDecodeError:
         raise _UnfitFileError("not UTF-8") from None
-    if name not in selection.included and (secret := find_secret(text)):
-        raise _UnfitFileError(CONFIDENTIAL, secret)
     if name.endswith(".html") and _OWN_MARK in text:
         raise _UnfitFileError("page of code-commit")
+    if text.startswith(_LFS_POINTER):
+        raise _UnfitFileError("pointer of Git LFS")
+    if not selection.is_wanted(name) and _GENERATED.search(text[:_HEADER]):
+        raise _UnfitFileError(GENERATED, "by its header")
     section = file_section(name, text)
     if redactor.reveals_key(section):
         raise _UnfitFileError(REVEALS_KEY)
+    if name not in selection.included and (secret := find_secret(text)):
+        raise _UnfitFileError(CONFIDENTIAL, secret)
     return len(content), section
 
 
@@ -320,7 +337,7 @@ def _read(tree: Tree, path: str, selection: Selection) -> bytes:
     try:
         content = os.read(file, state.st_size if state.st_size <= _LARGE else _BINARY_SHOWS_IN)
         if b"\0" in content:
-            raise _UnfitFileError(BINARY)
+            raise _UnfitFileError(UTF_16 if content.startswith(_MARKS_OF_UTF_16) else BINARY)
         if state.st_size > _LARGE:
             if not is_wanted and (state.st_size > _LARGEST or not selection.takes_large):
                 limit = "10 MB" if selection.takes_large else "256 kB"

@@ -146,7 +146,7 @@ def test_files_that_have_no_place_in_a_rollup(root: Path, run_code_commit: Run):
         "bin": "binary",
         "latin.txt": "not UTF-8",
         "cut.txt": "not UTF-8",
-        "utf16.txt": "binary",
+        "utf16.txt": "UTF-16, not UTF-8",
         "Cargo.lock": "lock file",
         "sub/uv.lock": "lock file",
         "gone.txt": "deleted",
@@ -176,6 +176,7 @@ def test_a_folder_that_is_swapped_for_a_link_meanwhile_is_not_followed(root: Pat
 
 BASE64 = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ"
 RANDOM = "x7Q9mZ2kL5nP8rT1vW4yB6cD3fG0hJaS"
+OTHER = RANDOM[::-1]
 SECRET_NAMES = """
     prod.env deploy/production.env env server.pem.bak old/site.key.old AuthKey.p8 login.ppk x.kdb x.kdbx deploy_rsa
     id_github.bak id_rsa.bak .my.cnf .pgpass .docker/config.json terraform.tfvars prod.tfvars.json x.tfstate.backup
@@ -188,6 +189,12 @@ OTHER_NAMES = """
     chart/templates/secrets.yaml secrets.example.yml terraform.tfvars.example cacert.pem public.key fullchain1.pem cert_512.pem
     .env.d/x.sh src/undo_history history.md config.json deploy/values.yaml crypt/plain.txt
 """
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
 SECRETS = {
     ".env": "DATABASE=x\n",
     "deploy/.env.local": "",
@@ -223,6 +230,28 @@ SECRETS = {
     "s3.js": f"new S3({{ secretAccessKey: '{RANDOM}/+aB4567' }})\n",
     "sts.rb": f'session = Session(aws_session_token="{RANDOM * 4}")\n',
     "pay.rb": f"Stripe.api_key = 'sk_{''}live_{RANDOM}'\n",
+    "Joined.java": f'String KEY = "-----BEGIN PRIVATE KEY-----\\n" +\n    "{BASE64}\\n" +\n    "{BASE64}";\n',
+    "list.rb": f'KEY = [\n    "-----BEGIN EC PRIVATE KEY-----",\n    "{BASE64}",\n]\n',
+    "tls.yaml": f"tls.key: {encoded(f'-----BEGIN PRIVATE KEY-----{chr(10)}{BASE64}')}\n",
+    "rsa.yaml": f"x: {encoded(f'-----BEGIN RSA PRIVATE KEY-----{chr(10)}{BASE64}')}\n",
+    "der.ts": f"export const it = 'MIIEvQIBADANBgkqhkiG9w0BAQ{BASE64}'\n",
+    "curve.ts": f"export const it = 'MHcCAQEE{BASE64}'\n",
+    "putty.txt": f"PuTTY-User-Key-File-3: ssh-rsa\nPrivate-Lines: 1\n{BASE64}\nPrivate-MAC: 00\n",
+    "ssh2.txt": f'---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nComment: "x"\n{BASE64}\n',
+    "jwk.js": f"it = {{ kty: 'EC', x: 'a', d: '{RANDOM}' }}\n",
+    "settings.rb": f'API_KEY = os.environ.get("API_KEY", "{RANDOM}")\n',
+    "values.tf": f'variable "db_password" {{\n  default = "{RANDOM}"\n}}\n',
+    "env.yaml": f"env:\n  - name: APP_TOKEN\n    value: {RANDOM}\n",
+    "login.xml": f"<password>{RANDOM}</password>\n",
+    "Dockerfile": f"ENV DB_PASS {RANDOM}\n",
+    "call.sh": f"curl -H 'Authorization: Bearer {RANDOM}' $URL\n",
+    "user.sql": f"CREATE USER app IDENTIFIED BY '{RANDOM}';\n",
+    "rails.yml": f"secret_key_base: {'3f9a0c5e71d2b846' * 4}\n",
+    "signs.yml": 'password: "kF9#xQ2(vL8p&zT4"\n',
+    "encoded.yml": f"password: {encoded('X7mQp2Rv9TkL4wZ8')}\n",
+    "database.txt": "postgresql://app:X7mQp2Rv9TkL4wZ8@db.internal:5432/x\n",
+    "clone.sh": f"git clone https://{RANDOM}@github.com/x/y.git\n",
+    "prefix.js": f"call('abc_{RANDOM}')\n",
 }
 NO_SECRETS = {
     ".env.example": "KEY=\n",
@@ -241,6 +270,24 @@ NO_SECRETS = {
     "aws.ts": "const secretAccessKey: string = process.env.AWS_SECRET_ACCESS_KEY ?? ''\n",
     ".yarnrc.yml.txt": "npmAuthToken: ${NPM_TOKEN}\n",
     **dict.fromkeys(OTHER_NAMES.split(), ""),
+    "public.ts": f"export const PUBLIC_KEY = `-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A{OTHER}\n-----END PUBLIC KEY-----`\n",
+    "public-der.ts": f"const key = 'MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A{BASE64}'\n",
+    "deploy-key.ts": f"const deployKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{OTHER}'\n",
+    "scan.go": 'var heads = []string{"-----BEGIN PRIVATE KEY-----", "PuTTY-User-Key-File-3", "Private-Lines: "}\n',
+    "jwk-public.json": f'{{"kty": "EC", "kid": "{OTHER}", "x": "{OTHER}"}}\n',
+    "hashes.txt": f"tokenize-rt==6.1.0 \\\n    --hash=sha256:{'3f9a0c5e71d2b846' * 4}\n",
+    "record.csv": f"app/token.py,sha256={OTHER},81\n",
+    "hooks.yaml": f"- repo: detect-secrets\n  rev: {'3f9a0c5e71' * 4}\n",
+    "cache.rb": "key = 'ae05086432ca935f6eba409a8ecd4896'\nsplit_key('add-8f6e709446674bad78ea8aeecfee188e')\n",
+    "ci.yml": f"api_key:\n  secure: {OTHER}\nNPM_TOKEN: ${{{{ secrets.NPM_TOKEN }}}}\n",
+    "uuid.sql": "INSERT INTO token_kinds VALUES ('3f9a0c5e-71d2-4846-b3f9-a0c5e71d2b84');\n",
+    "coin.js": "const USDC_TOKEN = '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48'\n",
+    "rows.c": "key = '000102030405060708090a0b0c0d0e0f'; password = 'abcdefghijklmnopqrstuvwxyz0123456789'\n",
+    "words.json": '{"password": "Zugangsschluessel2024wurdeErneuert", "token": "bert-large-uncased-v2"}\n',
+    "basic.js": f"const credential = '{encoded('alice:password-of-alice')}'\n",
+    "jwt.js": f"token = '{encoded('{}')[:-1]}.{encoded(json.dumps({'sub': 12345}))[:-1]}.{OTHER}'\n",
+    "urls.rb": 'URL = "postgresql://app:X7mQp2Rv9TkL4wZ8@localhost/x"; B = f"redis://:{password}@{host}/0"\n',
+    "search.ts": "const next_token = 'AMEw9yO5jnsGnZJLHSKDFHJJu'; csrf_token = 'X7mQp2Rv9TkL4wZ8'\n",
 }
 
 
@@ -280,6 +327,49 @@ def test_what_gitattributes_has_encrypted_stays_out(root: Path, run_code_commit:
     assert reasons(result) == dict.fromkeys(("a.txt", "b.txt", "c.txt", "d.txt"), "looks like a secret")
     rolled_up(run_code_commit, root, "--include", "a.txt")
     assert names(root) == [".gitattributes", ".gitignore", "a.txt", "e.txt"]
+
+
+GENERATED = {
+    "go.go": "// Code generated by protoc-gen-go. DO NOT EDIT.\npackage x\n",
+    "js.js": "/**\n * @generated by a tool\n */\nlet x\n",
+    "two.py": "# This file was generated by make.\n# Please do not modify it.\nx = 1\n",
+    "first.sql": "-- DO NOT EDIT: this is automatically generated\nselect 1\n",
+}
+WRITTEN = {
+    "docs.md": "How files are generated. Do not edit them.\n",
+    "tool.py": f"x = 1\n{'y = 2' * 300}\n# generated, do not edit\n",
+    "lock.txt": "# This file is autogenerated by pip-compile\nx==1\n",
+}
+
+
+def test_what_its_own_header_calls_generated_stays_out_unless_named(root: Path, run_code_commit: Run):
+    lay(root, GENERATED | WRITTEN)
+    result = rolled_up(run_code_commit, root)
+    assert (names(root), reasons(result)) == (
+        [".gitignore", *sorted(WRITTEN)],
+        dict.fromkeys(GENERATED, "vendored or generated"),
+    )
+    rolled_up(run_code_commit, root, "go.go", ".")
+    assert "go.go" in names(root)
+
+
+def test_a_pointer_of_lfs_stays_out_and_is_named(root: Path, run_code_commit: Run):
+    lay(root, {"a.csv": "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"})
+    assert reasons(rolled_up(run_code_commit, root)) == {"a.csv": "pointer of Git LFS"}
+
+
+def test_a_file_in_conflict_is_named(root: Path, run_code_commit: Run):
+    lay(root, {"a.txt": "one\n"})
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "one")
+    git(root, "checkout", "-qb", "other")
+    lay(root, {"a.txt": "two\n"})
+    git(root, "commit", "-qam", "two")
+    git(root, "checkout", "-q", "-")
+    lay(root, {"a.txt": "three\n"})
+    git(root, "commit", "-qam", "three")
+    subprocess.run(["git", "merge", "other"], cwd=root, capture_output=True, check=False)
+    assert rolled_up(run_code_commit, root)["warnings"] == ["a.txt is not merged: resolve its conflict first"]
 
 
 def test_a_secret_is_told_with_its_line(root: Path, run_code_commit: Run):

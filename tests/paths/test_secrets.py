@@ -1,7 +1,10 @@
 """What nobody showed the LLM: no reason quotes it, no answer changes a secret, and no prompt, diff or page shows one."""
 
 import json
+import random
 import re
+import string
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,9 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from code_commit.paths.secrets import _SECRET_SHAPES, find_secret
+import code_commit
+from code_commit.paths.random_values import find_random_values, looks_random
+from code_commit.paths.secrets import _SECRET_SHAPES, explain_secret, find_secret
 
 AWS = "AKIA" + "Q7" * 8
 TOKEN = f'token = "{AWS}"\n'
@@ -167,7 +172,7 @@ def test_what_looks_like_a_secret_in_an_answer_is_shown_and_may_be_changed(proje
 
 
 BEFORE = st.sampled_from(
-    ["", " ", "\n", "_", "é", "\u0301", "\u200d", "x", "sk-proj-", "xsk-proj-", "npm_", "//a.example/:"]
+    ["", " ", "\n", "_", "é", "\u0301", "\u200d", "x", "sk-proj-", "xsk-proj-", "npm_", "//a.example/:", "kty: "]
 )
 AFTER = st.sampled_from(["", "\n", "_", "é", "\u0301", "EXAMPLE", "A" * 40, "\nsk-" + "a" * 32])
 
@@ -181,10 +186,48 @@ def test_each_shape_is_found_that_a_plain_search_finds(shape, data):
     found = next(
         (
             f"{what} in line {text.count(chr(10), 0, match.start()) + 1}"
-            for each, (what, _) in _SECRET_SHAPES.items()
+            for each, (what, texts) in _SECRET_SHAPES.items()
+            if any(map(text.__contains__, texts.split()))
             for match in re.finditer(each, text)
             if "EXAMPLE" not in match[0] and match[0] not in known
         ),
         None,
     )
-    assert find_secret(text, lambda: known) == found
+    values = (value for value in find_random_values(text) if value.value not in known)
+    told = find_secret(text, lambda: known)
+    assert told == (found or next((f"{what} in line {text.count(chr(10), 0, at) + 1}" for what, _, at in values), None))
+
+
+LETTERS = string.ascii_letters + string.digits
+ALPHABETS = [LETTERS, string.ascii_lowercase + string.digits, f"{LETTERS}+/", f"{LETTERS}-_", "0123456789abcdef"]
+
+
+@pytest.mark.parametrize("alphabet", ALPHABETS)
+def test_nearly_every_random_value_of_32_characters_looks_random(alphabet):
+    dice = random.Random(alphabet)
+    values = ["".join(dice.choices(alphabet, k=32)) for _ in range(200)]
+    assert sum(map(looks_random, values)) >= 190
+    found = [find_secret(f"x = 1\nAPI_TOKEN = '{value}'\n") for value in values]
+    assert found.count("a value of API_TOKEN in line 2") >= 190
+
+
+def test_no_word_of_our_own_source_code_looks_random():
+    words = {word for path in Path(code_commit.__file__).parent.rglob("*.py") for word in path.read_text().split()}
+    assert [word for word in words if re.fullmatch(r"[\w.-]+", word) and looks_random(word)] == []
+
+
+def test_a_value_that_the_llm_wrote_makes_no_file_a_secret():
+    line = "password = 'X7mQp2Rv9TkL4wZ8'\n"
+    assert explain_secret("a.py", [line], str) == "a secret's by its content (a value of password in line 1)"
+    assert explain_secret("a.py", [line], lambda: f"--- a.py ---\n{line}") is None
+
+
+@pytest.mark.parametrize("piece", ["key=", "key ", "a_key: 'x", "://a:", "token eyJh.eyJh.", "_" + "a" * 31, "İkey"])
+def test_the_time_is_linear_in_the_size(piece):
+    def seconds(size: int) -> float:
+        text = piece * (size // len(piece))
+        start = time.process_time()
+        explain_secret("a.py", [text], str)
+        return time.process_time() - start
+
+    assert min(seconds(16_000) for _ in range(3)) < 8 * min(seconds(4_000) for _ in range(3)) + 0.01

@@ -1,0 +1,198 @@
+"""Values that look random: beside names that say secret, in URLs, behind the prefix of a vendor."""
+
+import base64
+import binascii
+import functools
+import itertools
+import json
+import re
+import string
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_SAYS = re.compile(r"secret|token|pass|pw|cred|key|bearer|identified")
+_SECRET_WORD = re.compile(
+    r"bearer|identified|creds?|keys?|pass|pwd?|\w*(credential|passphrase|passwd|password|secret|token)s?"
+    r"|\w*(access|api|auth|encryption|private|secret|signing)keys?"
+)
+_OTHER_WORDS = """
+    address algorithm cache cert certificate checksum cipher ciphertext commit continuation csrf cursor digest dummy
+    encrypted etag example fake fingerprint hash hashes id ids integrity kid md5 next nonce page pub public publishable
+    rev revision secure sha sha1 sha256 sha384 sha512 site sitekey thumbprint url urls uuid xsrf
+"""
+_OTHER = frozenset(_OTHER_WORDS.split())
+"""Other uses of a random value: a hash, a public name, a place in a list, what a CI server encrypted."""
+_ONLY_KEY = frozenset({"key", "keys"})
+_QUALIFIED_KEY = re.compile(
+    r"(access|admin|api|app|auth|client|cookie|encryption|hmac|jwt|master|private|signing|storage)s?"
+)
+_LABEL = re.compile(r"([\w.-]*)[=:]+(?![=:/]|\Z)", re.ASCII)
+_WORD = re.compile(r"[A-Z]?[a-z]+\d*|[A-Z]+(?![a-z])\d*")
+_OF_NAMES = string.ascii_letters + string.digits + "_-"
+_LONGEST_NAME, _NEAR, _MOST_BETWEEN = 60, 240, 3  # characters of a name and behind it; words before its value
+_PIECE = re.compile(r"[^\s\"'`<>,;()\[\]{}|\\]+")
+_OF_BASE64 = frozenset("+/")
+_QUOTED = re.compile(r"(?=([\"'`])(\S{12,200}?)\1)")
+_REST = re.compile(r"[\"']?(?:=|\s*:)[ \t]*([^\s\"'`]{12,200})(?=\n|\Z)")
+_ENDS_SENTENCE = re.compile(r"\.\s|\n\s*\n")
+_URL = re.compile(r"(?:://[^\s:/@\"'`<>]{0,64}:|https?://)([^\s/:@\"'`<>{}$]{8,80})@([\w.-]+)")
+_OF_SENTRY = re.compile(r"[0-9a-f]{32}")
+_NO_HOST = re.compile(r"localhost|127\.[\d.]+|(.*\.)?example(\.\w+)?|host(name)?|\.*")
+_PREFIXED = re.compile(r"[_-][0-9A-Za-z]{32,}(_[0-9a-f]{8})?(?![\w/+-])")
+_PREFIX = re.compile(r"(?<![\w/+.-])[A-Za-z][a-z0-9]{1,9}(_[a-z]{1,5})?\Z")
+_CLASSES = tuple(map(re.compile, (r"[a-z]", r"[A-Z]", r"\d")))
+
+_PUBLIC = re.compile(
+    r"(?i:0x[0-9a-f]{40}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z"
+    r"|AAAA[BCE]3N|LS0tLS1CRUdJTi|MI[IG]|(pk|phc)_|sha\d+-"
+)
+"""Addresses of coins, UUIDs, keys of SSH; what is in PEM or DER has a shape; public keys of Stripe and PostHog."""
+_CLAIMS = re.compile(r"\.(eyJ[\w-]+)\.", re.ASCII)
+_PLAIN = re.compile(r"(?=.*[0-9A-Za-z]{9})[\w+/.~-]+={0,2}", re.ASCII)
+_HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
+_SIGNED = re.compile(r"(?=.*[a-z])(?=.*[A-Z0-9].*[A-Z0-9])[\w!#%&()*+,./:;<=>?@\[\]^|~-][!#-&(-\[\]-_a-z|~]*", re.ASCII)
+_MIXED = (
+    r"[A-Za-z][0-9]+[A-Za-z]+[0-9]|[0-9][A-Za-z]+[0-9]+[A-Za-z]"
+    r"|[a-z][A-Z]{1,3}[a-z]{1,2}[A-Z0-9]|[A-Z][a-z]{1,2}[A-Z]{2}|[0-9][a-z]{1,2}[A-Z]|[a-z][A-Z]{1,2}[0-9]"
+    r"|[A-Z][a-z][A-Z]{1,2}[a-z]|[A-Z]{2}[a-z][A-Z]"
+    r"|[0-9][A-Za-z]*[!#%&*?@^][0-9A-Za-z]|[0-9A-Za-z][!#%&*?@^][A-Za-z]*[0-9]"
+)
+"""Pieces that random values have and few lines of code: digits, cases or signs in turns."""
+NEEDED = (rf"(?i-u:{_SAYS.pattern})[^\n]*\n?[^\n]*({_MIXED})", _URL.pattern, r"[_-][0-9A-Za-z]{32}")
+"""Expressions for Rust's engine: a text without any of them has no value that `find_random_values` finds."""
+_SHORT_HUMP = re.compile(r"[A-Z][a-z](?=[A-Z\d])")
+_BETWEEN_WORDS = frozenset("_-./:~=")
+_IS_MIXED = re.compile(_MIXED)
+_SHORTEST, _SHORTEST_HEX, _READ = 12, 32, 200
+_LEAST_UNLIKELY = 5  # pairs of neighbors
+_REGULAR, _FEW = 0.4, 0.45  # shares of a value: characters that follow the one before or before that; different ones
+_FOLLOWERS = """
+    abcdgiklmnprstuvwxy baeijlorsu cacehikloqrstuy dadeilorsuy eacdefgilmnpqrstvwxy faefilorstu gaeghilnorsu haeiorty
+    iabcdefgklmnoprstvz jaeosu kaeilnosy ladeiklostuvy mabeimnopsuy nacdefgikmnostuvy oabcdefgiklmnoprstuvwx
+    paehiloprstuy qu racdegiklmnorstuvy sacehiklmopqstuwy tacehilorstuwxy uabcdegilmnprst vaeio waehinors xacept
+    yenoprst zaeio
+"""
+"""Each letter, and those that follow it in words: 19 of 20 pairs in the words of 12,000 files of source code."""
+_PAIRS_OF_WORDS = frozenset(row[0] + second for row in _FOLLOWERS.split() for second in row[1:])
+
+
+class RandomValue(NamedTuple):
+    """A value that looks random: what it is likely to be, and where in the text it stands."""
+
+    what: str
+    value: str
+    place: int
+
+
+def find_random_values(text: str) -> Iterator[RandomValue]:
+    """Yield the values that look random where a name, a URL or a prefix says that they are secret."""
+    end = 0
+    for match in _SAYS.finditer(text.replace("\u0130", "i").lower()):  # lowered, the others keep their places
+        if match.start() >= end:
+            before = text[max(end, match.start() - _LONGEST_NAME) : match.start()]
+            after = text[match.end() : match.end() + _LONGEST_NAME]
+            start = match.start() - len(before) + len(before.rstrip(_OF_NAMES))
+            end = match.end() + len(after) - len(after.lstrip(_OF_NAMES))
+            is_base64 = text[start - 1 : start] in _OF_BASE64 or text[end : end + 1] in _OF_BASE64
+            if not is_base64 and _says_secret(text[start:end]):
+                yield from _value_behind(text, start, end)
+    for match in _URL.finditer(text):
+        is_known = _NO_HOST.fullmatch(match[2]) or _OF_SENTRY.fullmatch(match[1])
+        if not is_known and looks_random(match[1], is_quoted=True):
+            yield RandomValue("a password in a URL", match[1], match.start(1))
+    for match in _PREFIXED.finditer(text):
+        prefix = _PREFIX.search(text, max(0, match.start() - 17), match.start())
+        if prefix and all(one.search(match[0]) for one in _CLASSES) and looks_random(prefix[0] + match[0]):
+            yield RandomValue("a token", prefix[0] + match[0], prefix.start())
+
+
+@functools.lru_cache(maxsize=1000)
+def _says_secret(name: str) -> bool:
+    """Tell whether an identifier says that its value is secret."""
+    words = _words_of(name) if len(name) <= _LONGEST_NAME and "---" not in name else []
+    return any(map(_SECRET_WORD.fullmatch, words)) and _OTHER.isdisjoint(words) and not looks_random(name)
+
+
+def _words_of(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name[:_LONGEST_NAME])]
+
+
+def _value_behind(text: str, start: int, end: int) -> Iterator[RandomValue]:
+    """Yield the random value of a name: in its line or the next, behind a few words."""
+    near = text[end : end + _NEAR]
+    if sentence := _ENDS_SENTENCE.search(near):
+        near = near[: sentence.start()]
+    near = "\n".join(near.split("\n", 2)[:2])
+    for number, piece in enumerate(_PIECE.finditer(near)):
+        label = _LABEL.match(piece[0])
+        if label and not _OTHER.isdisjoint(_words_of(label[1])):
+            return
+        value, is_quoted = (piece[0][label.end() :] if label else piece[0]).rstrip(".:"), not number
+        if whole := _QUOTED.match(near, max(0, piece.start() - 1)) or (not number and _REST.match(near)):
+            value, is_quoted = whole[whole.re.groups], True
+        is_other = _is_any_key(text[start:end]) and not all(one.search(value) for one in _CLASSES)
+        if looks_random(value, is_quoted=is_quoted) and not is_other:
+            yield RandomValue(f"a value of {text[start:end]}", value, text.index(value, end))
+            return
+        if number == _MOST_BETWEEN or not _OTHER.isdisjoint(_words_of(value)):
+            return
+
+
+def _is_any_key(name: str) -> bool:
+    """Tell whether a name is that of a key which may be one of a table or a cache."""
+    words = _words_of(name)
+    return {*filter(_SECRET_WORD.fullmatch, words)} <= _ONLY_KEY and not any(map(_QUALIFIED_KEY.fullmatch, words))
+
+
+def looks_random(value: str, *, is_quoted: bool = False) -> bool:
+    """Tell whether a value was made by chance: it has no words, is no number, placeholder or row of characters.
+
+    A quoted one may have any characters, others are code then.
+    """
+    start = value[:_READ]
+    if len(value) < _SHORTEST or not _IS_MIXED.search(start) or "://" in value or "example" in start.lower():
+        return False
+    if not (_PLAIN.fullmatch(start) or (is_quoted and _SIGNED.fullmatch(start))) or _PUBLIC.match(value):
+        return False
+    if _HEX.fullmatch(start.removeprefix("0x")) and len(value) < _SHORTEST_HEX:
+        return False
+    return not (_is_regular(start) or _has_words(start) or _is_text_in_base64(value) or _is_plain_jwt(value))
+
+
+def _is_regular(value: str) -> bool:
+    """Tell whether a value is a row such as `abcdef`, `000102`, `xxxx`."""
+    codes = [*map(ord, value)]
+    steps = [sum(abs(a - b) <= 1 for a, b in zip(codes, codes[by:], strict=False)) for by in (1, 2)]
+    return max(steps) > len(value) * _REGULAR or len({*value}) < min(len(value), 16) * _FEW
+
+
+def _has_words(value: str) -> bool:
+    """Tell whether neighbors in a value are often neighbors in words, too."""
+    likely, unlikely = 0, len(_SHORT_HUMP.findall(value))
+    for first, second in itertools.pairwise(value):
+        if first.isalpha() and second.isalpha():
+            if first.isupper() or second.islower():
+                is_likely = f"{first}{second}".lower() in _PAIRS_OF_WORDS
+                likely, unlikely = likely + is_likely, unlikely + (not is_likely)
+        elif not (first.isdigit() and second.isdigit()):
+            unlikely += _BETWEEN_WORDS.isdisjoint((first, second))
+    return unlikely < max(_LEAST_UNLIKELY, likely * (1 if any(map(str.isdigit, value)) else 2))
+
+
+def _is_text_in_base64(value: str) -> bool:
+    """Tell whether a value is base64 of printable text that has no random piece itself."""
+    try:
+        text = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode("ascii")
+    except (binascii.Error, UnicodeDecodeError):
+        return False
+    return text.isprintable() and not any(looks_random(piece) for piece in re.split(r"[\s:]+", text))
+
+
+def _is_plain_jwt(value: str) -> bool:
+    """Tell whether a value is a token of JWT that says nothing of who gave it, to whom and until when."""
+    claims = _CLAIMS.search(value)
+    try:
+        text = json.loads(base64.urlsafe_b64decode(claims[1] + "==")) if claims else {}
+    except ValueError:
+        return False
+    return bool(text) and text.keys().isdisjoint({"aud", "exp", "iss"})
