@@ -19,6 +19,7 @@ from code_commit.codebase.parts import FileRequest
 from code_commit.codebase.rank import Survey, rank
 from code_commit.codebase.select import in_order
 from code_commit.codebase.text import NAMES_LINE, Section, part_of, part_section
+from code_commit.exchange import weigh
 from code_commit.files import folders_of
 from code_commit.project import BUILD_SCRIPT
 from code_commit.runs.words import count
@@ -62,7 +63,7 @@ class _Budget:
         """Add or replace texts until the room, `most`, or the allowed misses run out. Return those added."""
         added, left = {}, self.room if most is None else most
         for name, text in candidates:
-            cost = len(text) - len(self.texts.get(name, ""))
+            cost = weigh(text) - weigh(self.texts.get(name, ""))
             if cost <= left:
                 left, self.room = left - cost, self.room - cost
                 self.texts[name] = added[name] = text
@@ -150,7 +151,7 @@ class Fill(Strategy):
         if sum(file.bytes for file in self.survey.files) <= room * _MOST_BYTES:
             sections = self.sections()
             texts = [file.text for file in sections]
-            if sum(map(len, texts)) <= room:
+            if sum(map(weigh, texts)) <= room:
                 return "".join(texts), {file.name: whole_of(file.content, file.bytes) for file in sections}
         return Strategy.fit(self, room)
 
@@ -334,7 +335,7 @@ def _folders(files: Sequence[Section], room: int) -> str:
     counts = Counter("/".join(file.name.split("/")[:-1][:2]) or "." for file in files).most_common()
     while counts:
         told = f": {', '.join(f'{folder} {number}' for folder, number in counts)}"
-        if len(told) <= room:
+        if weigh(told) <= room:
             return told
         counts = counts[: len(counts) * 3 // 4]
     return ""

@@ -11,8 +11,8 @@ from code_commit.codebase import select
 from code_commit.codebase.select import CodebaseRequest, Selection, read_files
 from code_commit.codebase.text import LEFT_OUT_LINE, NOTES_LINE, Codebase, Written
 from code_commit.errors import NotSetUpError
+from code_commit.exchange import CHARACTERS_PER_TOKEN, weigh
 from code_commit.files import identity_of, replacing
-from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.redaction import Redactor
 from code_commit.runs.words import count, listed
@@ -117,7 +117,7 @@ def fitted(selection: Selection, redactor: Redactor, tokens: int, strategy: "Str
 
     found, room = strategy.survey.files, int(tokens * CHARACTERS_PER_TOKEN)
     end = redactor.redact_text(_left_out_section(selection))
-    if len(end) > room // _SHARE_OF_END:
+    if weigh(end) > room // _SHARE_OF_END:
         end = f"{LEFT_OUT_LINE}\n{selection.left_out_line()}\n\n"
     longest = room // _SHARE_OF_CONTEXT if isinstance(strategy, Fill) else _LONGEST_CONVENTIONS
     context = {file.name for file in found if select.CONTEXT_FILES.fullmatch(file.name) and file.bytes <= longest}
@@ -125,7 +125,7 @@ def fitted(selection: Selection, redactor: Redactor, tokens: int, strategy: "Str
     long = {file.name for file in found if select.CONVENTIONS.fullmatch(file.name)}.difference(context)
     limit = min(_NOTES, room // _SHARE_OF_END) if isinstance(strategy, Chosen) else 0
     strategy = replace(strategy, context=context, heads=heads, conventions=long)
-    text, views = strategy.fit(room - len(end) - limit)
+    text, views = strategy.fit(room - weigh(end) - limit)
     sizes = of_kind(views, Whole)
     if isinstance(strategy, Fill) and not sizes and not of_kind(views, Outline):
         raise NotSetUpError(
@@ -148,7 +148,7 @@ def _notes(words: str, logs: str, mentions: str, limit: int) -> str:
     notes = ""
     for title, text in told.items():
         note = f"{title}:\n{indent(text.strip(), '  ')}\n"
-        notes += note if text.strip() and len(notes) + len(note) + len(f"{NOTES_LINE}\n\n") <= limit else ""
+        notes += note if text.strip() and weigh(notes + note) + len(f"{NOTES_LINE}\n\n") <= limit else ""
     return f"{NOTES_LINE}\n{notes}\n" if notes else ""
 
 
@@ -174,15 +174,15 @@ def _left_out_section(selection: Selection) -> str:
 
 def write_parts(project: Project, parts: Iterable[str]) -> Written:
     """Replace agent-config/codeRollup.txt by these parts at once, without a sync to disk. Raises NotSetUpError."""
-    characters, size, parts = 0, 0, iter(parts)
+    weight, size, parts = 0, 0, iter(parts)
     first = next(parts)  # before anything is made: there may be no file
     try:
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
         with replacing(project.codebase_file) as output:
             for part in chain([first], parts):
-                characters += len(part)
+                weight += weigh(part)
                 size += output.write(part.encode())
-        return Written(project.codebase_file, characters, size, identity_of(project.codebase_file.stat()))
+        return Written(project.codebase_file, weight, size, identity_of(project.codebase_file.stat()))
     except OSError as error:
         message = f"{AGENT_CONFIG}/{project.codebase_file.name} cannot be written, it is as it was: {error.strerror}"
         raise NotSetUpError(message) from error
@@ -226,4 +226,4 @@ def summary_of(codebase: Codebase, *, verbose: bool) -> Iterator[str]:
 
 
 def tokens_of(codebase: Codebase) -> int:
-    return round(codebase.characters / CHARACTERS_PER_TOKEN)
+    return round(codebase.weight / CHARACTERS_PER_TOKEN)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.errors import CODEBASE, NotSetUpError
+from code_commit.exchange import weigh
 from code_commit.files import identity_of, is_file, read_regular_file
 from code_commit.project import Project, read_text
 from code_commit.runs.words import count
@@ -187,10 +188,10 @@ def _read_part(match: re.Match[str], text: str) -> Part:
 
 
 class Written(NamedTuple):
-    """A text in a file, valid as long as the file is unchanged, with its length."""
+    """A text in a file, valid as long as the file is unchanged, with its weight in tokens as `weigh` has it."""
 
     file: Path
-    characters: int
+    weight: int
     bytes: int
     identity: tuple[int, ...]
 
@@ -224,9 +225,10 @@ class Codebase:
     def text(self) -> str:
         return self.written.read() if self.written else "".join(self.parts)
 
-    @property
-    def characters(self) -> int:
-        return self.written.characters if self.written else sum(map(len, self.parts))
+    @cached_property
+    def weight(self) -> int:
+        """The number of characters of code that have as many tokens."""
+        return self.written.weight if self.written else sum(map(weigh, self.parts))
 
     @cached_property
     def bytes(self) -> int:
