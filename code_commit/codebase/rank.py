@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
+from code_commit.codebase.defining import find_defining, may_be_defined
+from code_commit.codebase.near import is_document
 from code_commit.codebase.select import Commit
 from code_commit.codebase.text import Section
 from code_commit.files import folders_of
@@ -33,7 +35,7 @@ _ENDS_BEFORE_NAME, _LONGEST_BEGINNING = " \t.)", 120
 _MOST_NAMES, _MOST_WORDS = 300, 64
 _LENGTH, _SATURATION, _IN_PATH = 0.75, 1.2, 1.0  # BM25's usual b and k1; a word in the path
 _RARE, _LONG = 5, 5  # a rare word is in at most so many files, and has at least so many letters
-_NAMED, _DEFINING, _HOLDING_RARE, _CONTEXT, _TOUCHED = 2.5, 1.5, 1.25, 0.25, 0.7  # beside the best score, which is 1
+_NAMED, _DEFINING, _HOLDING_RARE, _CONTEXT, _TOUCHED = 2.5, 1.8, 1.25, 0.25, 0.7  # beside the best score, which is 1
 _LIKE_IT, _MOST_TOUCHED = 50, 30  # commits whose messages are most like the query; files of a commit that tells
 # of commit messages
 _NO_NAMES = re.compile(r"\b\w+://\S+|(?<!\S)[^\s@]+@\S+|^\w+\(\w+\)!?:|^[A-Z][\w-]+-by:.*", re.MULTILINE)
@@ -119,6 +121,7 @@ class _Words:
         self.may_define = _finder(f"{_KEYWORD}{_BEFORE_NAME}(?:{names})".replace(r"\b", "")) if names else None
         self.defined = defaultdict[str, list[int]](list)
         self.lines = defaultdict[str, list[Mention]](list)
+        self.may_be_defined: dict[int, list[str]] = {}  # by number of the file
 
     def read(self, file: Section) -> None:
         text = file.text
@@ -136,6 +139,10 @@ class _Words:
                     self.defined[name].append(number)
             if name in self.told:
                 self._note_lines(name, file, text, _places(text, pattern))
+        if not is_document(file.name):
+            names = [name for name in self.code if held.issuperset(self.parts[name])]
+            if names := [name for name in names if may_be_defined(text, _places(text, self.names[name]))]:
+                self.may_be_defined[number] = names
         for name in self.joined if len(lower) == len(text) else ():
             if held.issuperset(self.parts[name]) and name in lower:
                 self._note_lines(name, file, text, _places(lower, re.compile(name), within_words=True))
@@ -179,11 +186,14 @@ def survey_files(
         found.append(file)
     holding = {word: {n for n, row in enumerate(words.counts) if row[k]} for k, word in enumerate(words.words)}
     code = identifiers(query, found)
-    rare = set().union(*(words.defined[name] for name in words.first if len(words.defined[name]) <= _RARE))
+    defined = {name: set(numbers) for name, numbers in words.defined.items()}
+    defined |= {name: set[int]() for name in words.code} | find_defining(found, words.may_be_defined, words.defined)
+    few = {name: numbers for name, numbers in defined.items() if len(numbers) <= _RARE}
+    rare = set().union(*(few.get(name, ()) for name in words.first))
     for word, numbers in holding.items():
         if len(numbers) <= _RARE and len(word) >= _LONG and word in beginning(query).lower():
             rare |= numbers
-    defining = set().union(*(words.defined[name] for name in code if len(words.defined[name]) <= _RARE))
+    defining = set().union(*(few.get(name, ()) for name in code))
     scores = _scores(found, words, holding, commits)
     worth = [s + _DEFINING * (n in defining) + _HOLDING_RARE * (n in rare) for n, s in enumerate(scores)]
     written = identifiers(_NO_NAMES.sub("", query), found)
