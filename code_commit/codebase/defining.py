@@ -32,7 +32,7 @@ def find_defining(
 ) -> dict[str, set[int]]:
     """Return the numbers of the files that define each name; `candidates` are names that a file may define.
 
-    Where no outline has a name, lines tell that look like its definition, and the files that are `alike` in that. Small
+    Lines that look like a definition, and the files that are `alike` in that, tell where no outline has a name. Small
     files are asked first, as long as this takes no time that one would notice.
     """
     defining, looks, room = defaultdict[str, set[int]](set), defaultdict[str, set[int]](set), _MOST_PARSED

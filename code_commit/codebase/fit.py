@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import ClassVar, NamedTuple
 
+from code_commit.codebase.change_logs import is_change_log
 from code_commit.codebase.near import find_near, has_test_name, is_document
 from code_commit.codebase.outline import beside, brief, outline, read_definitions
 from code_commit.codebase.parts import FileRequest
-from code_commit.codebase.rank import Survey, rank
+from code_commit.codebase.rank import CHANGE_LOG, Survey, rank
 from code_commit.codebase.select import in_order
 from code_commit.codebase.text import NAMES_LINE, Section, part_of, part_section
 from code_commit.exchange import weigh
@@ -36,6 +37,7 @@ _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5  # of the room, one part in five each
 _SHARE_OF_NAMES_IN_CHOICE = 10
 _MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more files are read
 _LONGEST_OUTLINE = 3_000  # characters, for a choice
+_SHARE_OF_ONE_OUTLINE = 10  # of the room, one part in so many at most
 _MOST_IN_PART = 20  # of the best files
 PART, _LONG, _LARGE = 12_000, 40_000, 200_000
 """Bytes of a file of which a choice asks for parts, that is fitted by its definitions, that no prompt holds whole."""
@@ -78,7 +80,7 @@ class Strategy(ABC):
 
     The files of `mentions` are worth as much as those that the query names. With `edits` an answer may change a file
     shown in part: change logs by their `heads`, and files by their `parts`, None where these were not found. All tasks
-    need the files of `context`; long `conventions` are shown by their headings.
+    need the files of `context`; long `conventions` are shown by their headings. No outline is longer than `longest`.
     """
 
     survey: Survey
@@ -88,6 +90,7 @@ class Strategy(ABC):
     heads: Mapping[str, Part] = field(default_factory=dict)
     context: Collection[str] = ()
     conventions: Collection[str] = ()
+    longest: int = sys.maxsize
 
     words_of_names: ClassVar[str] = _NO_ROOM
     shows_heads: ClassVar[bool] = True
@@ -95,11 +98,11 @@ class Strategy(ABC):
     def fit(self, room: int) -> tuple[str, Views]:
         """Return the text that fits into so many characters, and the view of each file."""
         sections = self.sections()
-        longest = min(_LONGEST_FOLDERS, room // _SHARE_OF_FOLDERS)
+        longest, longest_outline = min(_LONGEST_FOLDERS, room // _SHARE_OF_FOLDERS), room // _SHARE_OF_ONE_OUTLINE
         room -= len(f"{NAMES_LINE}\n{_FAR}\n{_UNNAMED.format(len(sections), '')}") + longest
         ranked = rank(self.survey, self.named().union(self.survey.judges), self.context)
         telling = _telling_parts(self.telling_files(ranked), self.survey) if self.edits else {}
-        strategy = replace(self, parts={**telling, **self.parts})
+        strategy = replace(self, parts={**telling, **self.parts}, longest=longest_outline)
         return _lay_out(sections, ranked, strategy, strategy.pack(ranked, _Budget(room)), longest)
 
     def sections(self) -> list[Section]:
@@ -136,8 +139,8 @@ class Strategy(ABC):
             elif file.name in self.heads:
                 text = part_section(file.name, self.heads[file.name]) if self.edits and self.shows_heads else ""
             else:
-                lines = self.outline(file)
-                text = file.as_outline(lines) if lines else ""
+                lines = "" if is_change_log(file) else self.outline(file)
+                text = file.as_outline(_shortened(lines, self.survey, self.longest)) if lines else ""
             if text and len(text) < len(file.text):
                 yield file.name, text
 
@@ -204,7 +207,9 @@ class Outlines(Strategy):
 
     def outline(self, file: Section) -> str:
         lines = outline(file.name, file.content, numbered=self.edits and file.bytes > PART)
-        return _shortened(lines if is_document(file.name) else brief(beside(lines, tests=False)), self.survey)
+        return _shortened(
+            lines if is_document(file.name) else brief(beside(lines, tests=False)), self.survey, _LONGEST_OUTLINE
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,8 +232,7 @@ class Chosen(Strategy):
             ranked, key=lambda file: (file.name not in wanted, file.name not in chosen, file.name not in near)
         )
         whole = budget.add(_texts(order, wanted), budget.room - budget.room // _SHARE_OF_OUTLINES)
-        logs = {name for name in self.heads if name.rpartition("/")[0] in folders_of(chosen) | {""}}
-        in_part = logs.union(self.parts, self.conventions, chosen).difference(whole)
+        in_part = self._logs().intersection(self.heads).union(self.parts, self.conventions, chosen).difference(whole)
         heads = budget.add(self.in_part(file for file in order if file.name in in_part))
         short = {file.name for file in order if file.bytes < _SHORT and file.name.rpartition("/")[0] in folders}
         most = max(_BESIDE, sum(map(len, whole.values())) // _SHARE_BESIDE)
@@ -246,8 +250,13 @@ class Chosen(Strategy):
         """Return the chosen files and those for all tasks, without what is shown in part or too large."""
         in_part = set(self.heads) - self.named() if self.edits else set()
         too_large = {file.name for file in ranked if file.bytes > _LARGE and self.edits}
-        chosen = set(self.files).difference(in_part, too_large)
+        chosen = (set(self.files) | (self._logs() - self.heads.keys())).difference(in_part, too_large)
         return chosen.union(_for_all_tasks(self, ranked, _JUDGES)).difference(self.parts)
+
+    def _logs(self) -> set[str]:
+        """Return the change logs beside or above the chosen files, if answers may be edits of them."""
+        folders, files = folders_of(self.files) | {""}, self.survey.files if self.edits else ()
+        return {f.name for f in files if f.name.rpartition("/")[0] in folders and CHANGE_LOG.fullmatch(f.name)}
 
     def outline(self, file: Section) -> str:
         lines = outline(file.name, file.content, numbered=self.edits and file.bytes > PART)
@@ -341,14 +350,14 @@ def _folders(files: Sequence[Section], room: int) -> str:
     return ""
 
 
-def _shortened(lines: str, survey: Survey) -> str:
-    """Return an outline of bearable length: of a longer one the lines that share words with the query, then others.
+def _shortened(lines: str, survey: Survey, longest: int) -> str:
+    """Return an outline of about so many characters: the lines that share words with the query, then others.
 
     A line stands below that of its class.
     """
-    if len(lines) <= _LONGEST_OUTLINE:
+    if len(lines) <= longest:
         return lines
-    numbered, room = list(enumerate(lines.splitlines(keepends=True))), _LONGEST_OUTLINE
+    numbered, room = list(enumerate(lines.splitlines(keepends=True))), longest
     shared, kept = [sum(map(line.lower().__contains__, survey.words)) for _, line in numbered], set[int]()
     owners, owner_of = list[tuple[int, int]](), list[set[int]]()
     for number, line in numbered:

@@ -14,13 +14,16 @@ from typing import NamedTuple
 
 from code_commit.codebase.defining import find_defining, may_be_defined
 from code_commit.codebase.near import is_document
-from code_commit.codebase.select import Commit
+from code_commit.codebase.select import CONVENTIONS, Commit
 from code_commit.codebase.text import Section
 from code_commit.files import folders_of
 from code_commit.project import BUILD_SCRIPT
 from code_commit.runs.words import count, listed
 
-CHANGE_LOG = re.compile(r"(?:.*/)?(?i:change(?:s|[-_]?log)|history|news)(?i:\.(?:md|markdown|rst|txt|adoc|rdoc))?")
+CHANGE_LOG = re.compile(
+    r"(?:.*/)?(?i:change(?:s|[-_]?logs?|[-_]?history)|history|news|releases|(?:release|rel)[-_]?notes?|whats[-_]?new)"
+    r"(?i:\.(?:md|markdown|rst|txt|adoc|asciidoc|rdoc|org|pod))?"
+)
 _LAST = re.compile(
     r"(?:.*/)?(?i:licen[cs]es?|copying|notice|authors|contributors|code_of_conduct)(?:\.\w+)?|docs?/(?:.*/)?index\.\w+"
 )
@@ -257,13 +260,14 @@ def _touched(words: _Words, commits: Sequence[Commit]) -> Counter[str]:
 
 
 def rank(survey: Survey, named: Collection[str] = (), context: Collection[str] = ()) -> list[Section]:
-    """Return the files by their worth to the query, the most useful first."""
+    """Return the files by their worth to the query, the best first, after build.sh and what tells how to work."""
 
-    def place(number: int) -> tuple[bool, bool, float, str]:
+    def place(number: int) -> tuple[bool, bool, bool, float, str]:
         name = survey.files[number].name
         is_last = _LAST.fullmatch(name) or (CHANGE_LOG.fullmatch(name) and "/" in name)
+        tells_how = name in context and CONVENTIONS.fullmatch(name) is not None
         worth = survey.scores[number] + _NAMED * (name in named) + _CONTEXT * (name in context)
-        return bool(is_last) and name not in named, name != BUILD_SCRIPT, -worth, name
+        return bool(is_last) and name not in named, name != BUILD_SCRIPT, not tells_how, -worth, name
 
     return [survey.files[number] for number in sorted(range(len(survey.files)), key=place)]
 

@@ -45,7 +45,8 @@ after a colon: definitions, a method as Class.method, and ranges of lines, as
 many as you need, with commas between them or on more lines of the list. Its
 imports come by themselves, and so does the comment above a definition. Outlines
 of such files have the lines of each definition of {LONG} lines or more
-(L120-180). Smaller files may be named in parts too.
+(L120-180). Smaller files may be named in parts too. The newest section of each
+change log beside or above these files comes by itself: do not name it.
 
 ^^^files
 src/core.py: Command.get_help, parse_options, 120-180
