@@ -14,6 +14,7 @@ from itertools import chain, islice
 from typing import ClassVar, NamedTuple
 
 from code_commit.codebase.change_logs import is_change_log
+from code_commit.codebase.images import lines_beside_images, without_images
 from code_commit.codebase.near import find_near, has_test_name, is_document
 from code_commit.codebase.outline import beside, brief, outline, read_definitions
 from code_commit.codebase.parts import FileRequest
@@ -102,7 +103,8 @@ class Strategy(ABC):
         room -= len(f"{NAMES_LINE}\n{_FAR}\n{_UNNAMED.format(len(sections), '')}") + longest
         ranked = rank(self.survey, self.named().union(self.survey.judges), self.context)
         telling = _telling_parts(self.telling_files(ranked), self.survey) if self.edits else {}
-        strategy = replace(self, parts={**telling, **self.parts}, longest=longest_outline)
+        images = _beside_images(ranked, self.survey) if self.edits else {}
+        strategy = replace(self, parts={**images, **telling, **self.parts}, longest=longest_outline)
         return _lay_out(sections, ranked, strategy, strategy.pack(ranked, _Budget(room)), longest)
 
     def sections(self) -> list[Section]:
@@ -138,6 +140,8 @@ class Strategy(ABC):
                 text = part_section(file.name, part, hidden=hidden)
             elif file.name in self.heads:
                 text = part_section(file.name, self.heads[file.name]) if self.edits and self.shows_heads else ""
+            elif file.name in self.survey.pictured and self.shows_heads:
+                text = file.as_outline(without_images(file.content))
             else:
                 lines = "" if is_change_log(file) else self.outline(file)
                 text = file.as_outline(_shortened(lines, self.survey, self.longest)) if lines else ""
@@ -151,7 +155,7 @@ class Fill(Strategy):
 
     def fit(self, room: int) -> tuple[str, Views]:
         """Return all files whole where they fit, else what the room is filled with."""
-        if sum(file.bytes for file in self.survey.files) <= room * _MOST_BYTES:
+        if not self.survey.pictured and sum(file.bytes for file in self.survey.files) <= room * _MOST_BYTES:
             sections = self.sections()
             texts = [file.text for file in sections]
             if sum(map(weigh, texts)) <= room:
@@ -175,8 +179,8 @@ class Fill(Strategy):
         return _Packed(whole, parts, {name for name in budget.texts if not (name in whole or name in parts)})
 
     def _wanted(self) -> set[str]:
-        """Return all files, without unnamed ones that serve no task or are shown by their heads."""
-        names = {file.name for file in self.survey.files}
+        """Return all files, without images, and unnamed ones that serve no task or are shown by their heads."""
+        names = {file.name for file in self.survey.files}.difference(self.survey.pictured)
         return names.difference(_idle(self.survey.files).union(self.heads) - self.named())
 
     def outline(self, file: Section) -> str:
@@ -251,7 +255,8 @@ class Chosen(Strategy):
         in_part = set(self.heads) - self.named() if self.edits else set()
         too_large = {file.name for file in ranked if file.bytes > _LARGE and self.edits}
         chosen = (set(self.files) | (self._logs() - self.heads.keys())).difference(in_part, too_large)
-        return chosen.union(_for_all_tasks(self, ranked, _JUDGES)).difference(self.parts)
+        wanted = chosen.union(_for_all_tasks(self, ranked, _JUDGES))
+        return wanted.difference(self.parts, self.survey.pictured)
 
     def _logs(self) -> set[str]:
         """Return the change logs beside or above the chosen files, if answers may be edits of them."""
@@ -310,6 +315,11 @@ def _telling_parts(files: Iterable[Section], survey: Survey) -> dict[str, Part]:
             if part.passages and len(part_section(file.name, part)) < file.bytes // 2:
                 parts[file.name] = part
     return parts
+
+
+def _beside_images(files: Iterable[Section], survey: Survey) -> dict[str, Part]:
+    parts = {file.name: lines_beside_images(file.file_text) for file in files if file.name in survey.pictured}
+    return {name: part for name, part in parts.items() if part}
 
 
 def _texts(files: Iterable[Section], wanted: Collection[str]) -> Iterator[tuple[str, str]]:

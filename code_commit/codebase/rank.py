@@ -13,6 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from code_commit.codebase.defining import find_defining, may_be_defined
+from code_commit.codebase.images import has_images
 from code_commit.codebase.near import is_document
 from code_commit.codebase.select import CONVENTIONS, Commit
 from code_commit.codebase.text import Section
@@ -68,7 +69,7 @@ class Survey:
     """The files, and what reading them once told about the query, as the worth of each by their words.
 
     `plain` are names of `lines` that the query writes as words. `judges` are the files that build.sh names; `missing`
-    are names that they use and no other file holds, by judge.
+    are names that they use and no other file holds, by judge. `pictured` files are embedded images for the most part.
     """
 
     query: str
@@ -79,6 +80,7 @@ class Survey:
     plain: Collection[str] = ()
     judges: Collection[str] = ()
     missing: Mapping[str, Collection[str]] = field(default_factory=dict)
+    pictured: Collection[str] = ()
 
     def telling(self) -> Iterator[Sequence[Mention]]:
         return (lines for lines in self.lines.values() if len(lines) <= _MANY_LINES)
@@ -182,8 +184,9 @@ def survey_files(
     files: Iterable[Section], query: str, commits: Sequence[Commit] = (), judges: Collection[str] = ()
 ) -> Survey:
     """Return what one reading of the files tells about the query; `judges` come first among them."""
-    found, words, used = list[Section](), _Words(query), _UsedNames(judges)
+    found, words, used, pictured = list[Section](), _Words(query), _UsedNames(judges), set[str]()
     for file in files:
+        pictured.update([file.name] if has_images(file.text) else ())
         words.read(file)
         used.read(file)
         found.append(file)
@@ -210,6 +213,7 @@ def survey_files(
         plain=told - written,
         judges=judges,
         missing=used.missing,
+        pictured=pictured,
     )
 
 
