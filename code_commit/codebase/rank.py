@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
+from code_commit.codebase.bundles import is_wrapped
 from code_commit.codebase.defining import find_defining, may_be_defined
 from code_commit.codebase.images import has_images
 from code_commit.codebase.near import is_document
@@ -40,6 +41,7 @@ _MOST_NAMES, _MOST_WORDS = 300, 64
 _LENGTH, _SATURATION, _IN_PATH = 0.75, 1.2, 1.0  # BM25's usual b and k1; a word in the path
 _RARE, _LONG = 5, 5  # a rare word is in at most so many files, and has at least so many letters
 _NAMED, _DEFINING, _HOLDING_RARE, _CONTEXT, _TOUCHED = 2.5, 1.8, 1.25, 0.25, 0.7  # beside the best score, which is 1
+_OF_WRAPPED = 0.2  # of its worth: it may be a bundle that was built of others
 _LIKE_IT, _MOST_TOUCHED = 50, 30  # commits whose messages are most like the query; files of a commit that tells
 # of commit messages
 _NO_NAMES = re.compile(r"\b\w+://\S+|(?<!\S)[^\s@]+@\S+|^\w+\(\w+\)!?:|^[A-Z][\w-]+-by:.*", re.MULTILINE)
@@ -184,9 +186,11 @@ def survey_files(
     files: Iterable[Section], query: str, commits: Sequence[Commit] = (), judges: Collection[str] = ()
 ) -> Survey:
     """Return what one reading of the files tells about the query; `judges` come first among them."""
-    found, words, used, pictured = list[Section](), _Words(query), _UsedNames(judges), set[str]()
+    found, words, used = list[Section](), _Words(query), _UsedNames(judges)
+    pictured, wrapped = set[str](), set[int]()
     for file in files:
         pictured.update([file.name] if has_images(file.text) else ())
+        wrapped.update([len(found)] if is_wrapped(file.name, file.content) else ())
         words.read(file)
         used.read(file)
         found.append(file)
@@ -202,6 +206,7 @@ def survey_files(
     defining = set().union(*(few.get(name, ()) for name in code))
     scores = _scores(found, words, holding, commits)
     worth = [s + _DEFINING * (n in defining) + _HOLDING_RARE * (n in rare) for n, s in enumerate(scores)]
+    worth = [value * _OF_WRAPPED if number in wrapped else value for number, value in enumerate(worth)]
     written = identifiers(_NO_NAMES.sub("", query), found)
     told = written or words.long
     return Survey(
