@@ -13,7 +13,8 @@ _BUILT = re.compile(
 )
 _MAPPED = re.compile(r"^//# sourceMappingURL=(?!data:)\S+\s*\Z", re.MULTILINE)
 _BEGINS_WRAPPED = re.compile(
-    r"(?:\s|//.*|/\*(?s:.*?)\*/|[\"']use strict[\"'];?)*(?:(?:var|let|const|window\.|globalThis\.)\s*[\w$.]+\s*=\s*)?"
+    r"(?:\s|//[^\n]*+|/\*(?s:.*?)\*/|[\"']use strict[\"'];?)*+"
+    r"(?:(?:var|let|const|window\.|globalThis\.)\s*[\w$.]+\s*=\s*)?"
     r"[!;+]?\s*\(\s*(?:async\s+)?(?:function\b|\([\w$, ]*\)\s*=>)"
 )
 _ENDS_WRAPPED = re.compile(r"\}\)?\s*\([^()]*\)\s*\)?;?\s*\Z")

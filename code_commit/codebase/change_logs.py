@@ -14,7 +14,7 @@ _MOST_UNRELEASED, _HEAD, _HEAD_OF_RELEASE, _BEFORE_SECTION = 200, 60, 20, 20
 _OPEN = "has a section for changes that are not released: what users notice is entered there"
 _CLOSED = "has no section for changes that are not released: no entry is wanted but where the task says so"
 _LONGEST_HEAD, _NEAR_TITLE, _SECTIONS = 200_000, 60, 2  # characters, characters, headings of a log without sections
-_NO_TEXT = re.compile(r"<!--.*?-->|^(?P<fence>```|~~~).*?^(?P=fence)", re.DOTALL | re.MULTILINE)
+_NO_TEXT = re.compile(r"<!--.*?(?:-->|\Z)|^(?P<fence>```|~~~).*?(?:^(?P=fence)|\Z)", re.DOTALL | re.MULTILINE)
 _LINES = "=-~^\"'+#*"  # under a heading
 _TITLE = re.compile(
     r"^(?:(?P<signs>#{1,6}|={1,5}|\*{1,5}(?=[ \t].*(?:\d\.\d|\?\.\?|(?i:unreleased))))[ \t]+(?P<text>\S.*)"

@@ -12,12 +12,15 @@ _BEFORE_NO_DEFINITION = re.compile(r"=|\b(?:return|import)\b")
 _ARGUMENTS = r"[ \t]*(?:\([^()\n]*\)[ \t]*)?"
 _FORMS = (
     r"\(def[\w*!-]*[ \t]+\(?{0}(?![\w-])",  # Lisp
-    r"(?i:create[ \t][\w \t]*){0}\b",  # SQL
+    r"(?i:create[ \t][\w \t]{{0,99}}){0}\b",  # SQL
     r"[a-z]+[ \t](?:\"\w+\"[ \t])?\"{0}\"",  # a block of Terraform
     r"let[ \t](?:rec[ \t])?{0}\b",
-    rf"[.#]?{{0}}{_ARGUMENTS}(?:[\w \t]*=(?!=)|::|->|<-|[{{{{:](?!=))",  # a rule, a signature, an assignment
+    rf"[.#]?{{0}}{_ARGUMENTS}(?:[\w \t]{{{{0,99}}}}=(?!=)|::|->|<-|[{{{{:](?!=))",  # a rule, a signature, an assignment
     # the head of a function or macro, which no other sign ends
-    r"(?!return\b|else\b)[A-Za-z_+-][\w:<>,*&!()\[\] \t]*[ \t*&)]{0}[ \t]*[(:][^;=\n]*(?:\n?[ \t]*\{{[^}}\n]*)?$",
+    (
+        r"(?!return\b|else\b)[A-Za-z_+-][\w:<>,*&!()\[\] \t]{{0,99}}[ \t*&)]{0}"
+        r"[ \t]*[(:][^;=\n]{{0,300}}(?:\n?[ \t]{{0,99}}\{{[^}}\n]{{0,99}})?$"
+    ),
 )
 _LOOKS_DEFINED = rf"(?m)^[ \t]*(?:{'|'.join(_FORMS)})"
 
