@@ -1,7 +1,9 @@
 """One exchange with an LLM: the prompt, the response, and the listener in between."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import math
+import string
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -13,6 +15,13 @@ _SHORTER = (
     ": send a shorter one, with no file that need not change, with edits of the places that change where the"
     " instructions offer them, and few words outside the blocks"
 )
+CHARACTERS_PER_TOKEN = 3.2  # for source code, in today's tokenizers; an estimate on the safe side
+_TOKENS_OF_LETTER = ((range(0xC2, 0xE0), 0.7), (range(0xE0, 0xF0), 1.2), (range(0xF0, 0xF5), 3.0))  # by its first byte
+_BYTES_OF_LETTER = {bytes(first): tokens * CHARACTERS_PER_TOKEN - 1 for first, tokens in _TOKENS_OF_LETTER}
+_LONG_RUN, _VARIED = 60, 12  # characters of base64 or hex without a gap, different ones among them: else it is a line
+_IN_RUN = (string.ascii_letters + string.digits + "+/_-").encode()
+_AS_RUN = bytes(ord("a") if byte in _IN_RUN else ord(" ") for byte in range(256))
+_MORE_IN_RUN = CHARACTERS_PER_TOKEN / 1.3 - 1  # a token has 1.3 characters of base64
 
 
 class Prompt(NamedTuple):
@@ -43,6 +52,29 @@ class Prompt(NamedTuple):
     @property
     def text(self) -> str:
         return self.system + self.user
+
+
+def weigh(text: str) -> int:
+    """Return how many characters of source code have as many tokens as a text, counted by kind of character.
+
+    Base64, hex, and letters that take several bytes have more tokens than code, by what today's tokenizers do to them.
+    """
+    data, weight = text.encode("utf-8", "replace"), float(len(text))
+    if len(data) > len(text):
+        weight += sum((len(data) - len(data.translate(None, first))) * more for first, more in _BYTES_OF_LETTER.items())
+    return math.ceil(weight + _MORE_IN_RUN * sum(len(run) for run in _runs(data) if _is_random(run)))
+
+
+def _runs(data: bytes) -> Iterator[bytes]:
+    marked, end = data.translate(_AS_RUN) + b" ", 0
+    while (start := marked.find(b"a" * _LONG_RUN, end)) >= 0:
+        end = marked.index(b" ", start)
+        yield data[start:end]
+
+
+def _is_random(run: bytes) -> bool:
+    has_digit = any(byte in run for byte in string.digits.encode())
+    return len(set(run)) >= _VARIED and (has_digit or not (b"_" in run or b"-" in run))
 
 
 def labelled(label: str, text: str) -> str:

@@ -15,12 +15,11 @@ from code_commit.codebase.make import make_codebase, summary_of, write_parts
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
 from code_commit.errors import ApplyError, NotSetUpError
-from code_commit.exchange import Complete
+from code_commit.exchange import CHARACTERS_PER_TOKEN, Complete
 from code_commit.files import read_regular_file
 from code_commit.interrupts import hold_signals
 from code_commit.llm.asking import asking
 from code_commit.llm.models import check_base_url
-from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
 from code_commit.prompts.layout import Task
 from code_commit.prompts.next import Room
 from code_commit.runs.list import remove_old_runs

@@ -10,9 +10,10 @@ from code_commit.changes import RunWarning, WarningKind
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
 from code_commit.errors import Message, Named, NoKeyError, NotSetUpError, TooLittleMoneyError, in_lines, in_words
+from code_commit.exchange import CHARACTERS_PER_TOKEN
 from code_commit.llm.keys import Keys
 from code_commit.llm.models import longest_prompt
-from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, LlmConfig
+from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project
 from code_commit.prompts.layout import SystemPrompts, Task, make_task
 from code_commit.redaction import Redactor

@@ -13,12 +13,15 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import ClassVar, NamedTuple
 
+from code_commit.codebase.change_logs import is_change_log
+from code_commit.codebase.images import lines_beside_images, without_images
 from code_commit.codebase.near import find_near, has_test_name, is_document
 from code_commit.codebase.outline import beside, brief, outline, read_definitions
 from code_commit.codebase.parts import FileRequest
-from code_commit.codebase.rank import Survey, rank
+from code_commit.codebase.rank import CHANGE_LOG, Survey, rank
 from code_commit.codebase.select import in_order
 from code_commit.codebase.text import NAMES_LINE, Section, part_of, part_section
+from code_commit.exchange import weigh
 from code_commit.files import folders_of
 from code_commit.project import BUILD_SCRIPT
 from code_commit.runs.words import count
@@ -35,6 +38,7 @@ _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5  # of the room, one part in five each
 _SHARE_OF_NAMES_IN_CHOICE = 10
 _MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more files are read
 _LONGEST_OUTLINE = 3_000  # characters, for a choice
+_SHARE_OF_ONE_OUTLINE = 10  # of the room, one part in so many at most
 _MOST_IN_PART = 20  # of the best files
 PART, _LONG, _LARGE = 12_000, 40_000, 200_000
 """Bytes of a file of which a choice asks for parts, that is fitted by its definitions, that no prompt holds whole."""
@@ -62,7 +66,7 @@ class _Budget:
         """Add or replace texts until the room, `most`, or the allowed misses run out. Return those added."""
         added, left = {}, self.room if most is None else most
         for name, text in candidates:
-            cost = len(text) - len(self.texts.get(name, ""))
+            cost = weigh(text) - weigh(self.texts.get(name, ""))
             if cost <= left:
                 left, self.room = left - cost, self.room - cost
                 self.texts[name] = added[name] = text
@@ -77,7 +81,7 @@ class Strategy(ABC):
 
     The files of `mentions` are worth as much as those that the query names. With `edits` an answer may change a file
     shown in part: change logs by their `heads`, and files by their `parts`, None where these were not found. All tasks
-    need the files of `context`; long `conventions` are shown by their headings.
+    need the files of `context`; long `conventions` are shown by their headings. No outline is longer than `longest`.
     """
 
     survey: Survey
@@ -87,6 +91,7 @@ class Strategy(ABC):
     heads: Mapping[str, Part] = field(default_factory=dict)
     context: Collection[str] = ()
     conventions: Collection[str] = ()
+    longest: int = sys.maxsize
 
     words_of_names: ClassVar[str] = _NO_ROOM
     shows_heads: ClassVar[bool] = True
@@ -94,11 +99,12 @@ class Strategy(ABC):
     def fit(self, room: int) -> tuple[str, Views]:
         """Return the text that fits into so many characters, and the view of each file."""
         sections = self.sections()
-        longest = min(_LONGEST_FOLDERS, room // _SHARE_OF_FOLDERS)
+        longest, longest_outline = min(_LONGEST_FOLDERS, room // _SHARE_OF_FOLDERS), room // _SHARE_OF_ONE_OUTLINE
         room -= len(f"{NAMES_LINE}\n{_FAR}\n{_UNNAMED.format(len(sections), '')}") + longest
         ranked = rank(self.survey, self.named().union(self.survey.judges), self.context)
         telling = _telling_parts(self.telling_files(ranked), self.survey) if self.edits else {}
-        strategy = replace(self, parts={**telling, **self.parts})
+        images = _beside_images(ranked, self.survey) if self.edits else {}
+        strategy = replace(self, parts={**images, **telling, **self.parts}, longest=longest_outline)
         return _lay_out(sections, ranked, strategy, strategy.pack(ranked, _Budget(room)), longest)
 
     def sections(self) -> list[Section]:
@@ -134,9 +140,11 @@ class Strategy(ABC):
                 text = part_section(file.name, part, hidden=hidden)
             elif file.name in self.heads:
                 text = part_section(file.name, self.heads[file.name]) if self.edits and self.shows_heads else ""
+            elif file.name in self.survey.pictured and self.shows_heads:
+                text = file.as_outline(without_images(file.content))
             else:
-                lines = self.outline(file)
-                text = file.as_outline(lines) if lines else ""
+                lines = "" if is_change_log(file) else self.outline(file)
+                text = file.as_outline(_shortened(lines, self.survey, self.longest)) if lines else ""
             if text and len(text) < len(file.text):
                 yield file.name, text
 
@@ -147,10 +155,10 @@ class Fill(Strategy):
 
     def fit(self, room: int) -> tuple[str, Views]:
         """Return all files whole where they fit, else what the room is filled with."""
-        if sum(file.bytes for file in self.survey.files) <= room * _MOST_BYTES:
+        if not self.survey.pictured and sum(file.bytes for file in self.survey.files) <= room * _MOST_BYTES:
             sections = self.sections()
             texts = [file.text for file in sections]
-            if sum(map(len, texts)) <= room:
+            if sum(map(weigh, texts)) <= room:
                 return "".join(texts), {file.name: whole_of(file.content, file.bytes) for file in sections}
         return Strategy.fit(self, room)
 
@@ -171,8 +179,8 @@ class Fill(Strategy):
         return _Packed(whole, parts, {name for name in budget.texts if not (name in whole or name in parts)})
 
     def _wanted(self) -> set[str]:
-        """Return all files, without unnamed ones that serve no task or are shown by their heads."""
-        names = {file.name for file in self.survey.files}
+        """Return all files, without images, and unnamed ones that serve no task or are shown by their heads."""
+        names = {file.name for file in self.survey.files}.difference(self.survey.pictured)
         return names.difference(_idle(self.survey.files).union(self.heads) - self.named())
 
     def outline(self, file: Section) -> str:
@@ -203,7 +211,9 @@ class Outlines(Strategy):
 
     def outline(self, file: Section) -> str:
         lines = outline(file.name, file.content, numbered=self.edits and file.bytes > PART)
-        return _shortened(lines if is_document(file.name) else brief(beside(lines, tests=False)), self.survey)
+        return _shortened(
+            lines if is_document(file.name) else brief(beside(lines, tests=False)), self.survey, _LONGEST_OUTLINE
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,8 +236,7 @@ class Chosen(Strategy):
             ranked, key=lambda file: (file.name not in wanted, file.name not in chosen, file.name not in near)
         )
         whole = budget.add(_texts(order, wanted), budget.room - budget.room // _SHARE_OF_OUTLINES)
-        logs = {name for name in self.heads if name.rpartition("/")[0] in folders_of(chosen) | {""}}
-        in_part = logs.union(self.parts, self.conventions, chosen).difference(whole)
+        in_part = self._logs().intersection(self.heads).union(self.parts, self.conventions, chosen).difference(whole)
         heads = budget.add(self.in_part(file for file in order if file.name in in_part))
         short = {file.name for file in order if file.bytes < _SHORT and file.name.rpartition("/")[0] in folders}
         most = max(_BESIDE, sum(map(len, whole.values())) // _SHARE_BESIDE)
@@ -245,8 +254,14 @@ class Chosen(Strategy):
         """Return the chosen files and those for all tasks, without what is shown in part or too large."""
         in_part = set(self.heads) - self.named() if self.edits else set()
         too_large = {file.name for file in ranked if file.bytes > _LARGE and self.edits}
-        chosen = set(self.files).difference(in_part, too_large)
-        return chosen.union(_for_all_tasks(self, ranked, _JUDGES)).difference(self.parts)
+        chosen = (set(self.files) | (self._logs() - self.heads.keys())).difference(in_part, too_large)
+        wanted = chosen.union(_for_all_tasks(self, ranked, _JUDGES))
+        return wanted.difference(self.parts, self.survey.pictured)
+
+    def _logs(self) -> set[str]:
+        """Return the change logs beside or above the chosen files, if answers may be edits of them."""
+        folders, files = folders_of(self.files) | {""}, self.survey.files if self.edits else ()
+        return {f.name for f in files if f.name.rpartition("/")[0] in folders and CHANGE_LOG.fullmatch(f.name)}
 
     def outline(self, file: Section) -> str:
         lines = outline(file.name, file.content, numbered=self.edits and file.bytes > PART)
@@ -302,6 +317,11 @@ def _telling_parts(files: Iterable[Section], survey: Survey) -> dict[str, Part]:
     return parts
 
 
+def _beside_images(files: Iterable[Section], survey: Survey) -> dict[str, Part]:
+    parts = {file.name: lines_beside_images(file.file_text) for file in files if file.name in survey.pictured}
+    return {name: part for name, part in parts.items() if part}
+
+
 def _texts(files: Iterable[Section], wanted: Collection[str]) -> Iterator[tuple[str, str]]:
     return ((file.name, file.text) for file in files if file.name in wanted)
 
@@ -334,20 +354,20 @@ def _folders(files: Sequence[Section], room: int) -> str:
     counts = Counter("/".join(file.name.split("/")[:-1][:2]) or "." for file in files).most_common()
     while counts:
         told = f": {', '.join(f'{folder} {number}' for folder, number in counts)}"
-        if len(told) <= room:
+        if weigh(told) <= room:
             return told
         counts = counts[: len(counts) * 3 // 4]
     return ""
 
 
-def _shortened(lines: str, survey: Survey) -> str:
-    """Return an outline of bearable length: of a longer one the lines that share words with the query, then others.
+def _shortened(lines: str, survey: Survey, longest: int) -> str:
+    """Return an outline of about so many characters: the lines that share words with the query, then others.
 
     A line stands below that of its class.
     """
-    if len(lines) <= _LONGEST_OUTLINE:
+    if len(lines) <= longest:
         return lines
-    numbered, room = list(enumerate(lines.splitlines(keepends=True))), _LONGEST_OUTLINE
+    numbered, room = list(enumerate(lines.splitlines(keepends=True))), longest
     shared, kept = [sum(map(line.lower().__contains__, survey.words)) for _, line in numbered], set[int]()
     owners, owner_of = list[tuple[int, int]](), list[set[int]]()
     for number, line in numbered:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from code_commit.codebase import select
 from code_commit.codebase.select import CodebaseRequest, Selection, read_files
-from code_commit.codebase.text import LEFT_OUT_LINE, NOTES_LINE, Codebase, Written
+from code_commit.codebase.text import LEFT_OUT_LINE, NOTES_LINE, Codebase, Section, Written
 from code_commit.errors import NotSetUpError
+from code_commit.exchange import CHARACTERS_PER_TOKEN, weigh
 from code_commit.files import identity_of, replacing
-from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.redaction import Redactor
 from code_commit.runs.words import count, listed
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from code_commit.codebase.rank import Survey
 
 _SHARE_OF_END = _SHARE_OF_CONTEXT = 10  # one part in so many at most
+_SHARE_OF_CONVENTIONS = 4  # of the room, for all of them together
 _LONGEST_CONVENTIONS, _NOTES, _LONGEST_WORDS = 4_000, 6_000, 1_500  # bytes, characters, characters
 _NOT_OF_THE_PROJECT = {select.DELETED, select.OUTSIDE}
 _NAMES_LEFT_OUT = 20
@@ -111,21 +112,21 @@ def _hidden(left_out: Mapping[str, Mapping[str, str]]) -> Views:
 
 def fitted(selection: Selection, redactor: Redactor, tokens: int, strategy: "Strategy", words: str = "") -> Codebase:
     """Return the codebase that fits into so many tokens. Raises NotSetUpError where that is no file."""
-    from code_commit.codebase.change_logs import heads_of_logs
+    from code_commit.codebase.change_logs import heads_of_logs, tell_logs
     from code_commit.codebase.fit import Chosen, Fill
     from code_commit.codebase.rank import show_mentions
 
     found, room = strategy.survey.files, int(tokens * CHARACTERS_PER_TOKEN)
     end = redactor.redact_text(_left_out_section(selection))
-    if len(end) > room // _SHARE_OF_END:
+    if weigh(end) > room // _SHARE_OF_END:
         end = f"{LEFT_OUT_LINE}\n{selection.left_out_line()}\n\n"
     longest = room // _SHARE_OF_CONTEXT if isinstance(strategy, Fill) else _LONGEST_CONVENTIONS
-    context = {file.name for file in found if select.CONTEXT_FILES.fullmatch(file.name) and file.bytes <= longest}
-    heads, logs = heads_of_logs(found)
+    context = _files_for_all_tasks(found, longest, room // _SHARE_OF_CONVENTIONS)
+    heads, wants = heads_of_logs(found)
     long = {file.name for file in found if select.CONVENTIONS.fullmatch(file.name)}.difference(context)
     limit = min(_NOTES, room // _SHARE_OF_END) if isinstance(strategy, Chosen) else 0
     strategy = replace(strategy, context=context, heads=heads, conventions=long)
-    text, views = strategy.fit(room - len(end) - limit)
+    text, views = strategy.fit(room - weigh(end) - limit)
     sizes = of_kind(views, Whole)
     if isinstance(strategy, Fill) and not sizes and not of_kind(views, Outline):
         raise NotSetUpError(
@@ -137,9 +138,29 @@ def fitted(selection: Selection, redactor: Redactor, tokens: int, strategy: "Str
     notes = ""
     if isinstance(strategy, Chosen):
         seen = {*sizes, *of_kind(views, Part)}
-        notes = redactor.redact_text(_notes(words, "".join(logs), show_mentions(strategy.survey, seen), limit))
-    about = left_out, _untracked(selection, sizes), selection.warnings
+        notes = redactor.redact_text(_notes(words, tell_logs(wants, seen), show_mentions(strategy.survey, seen), limit))
+    warnings = [*selection.warnings, *_cuts(views, {*long, *context})]
+    about = left_out, _untracked(selection, sizes), warnings
     return Codebase([text, notes, end], {**_hidden(selection.left_out), **views}, "made", *about)
+
+
+def _files_for_all_tasks(files: Iterable[Section], longest: int, room: int) -> set[str]:
+    """Return the READMEs, and the files that tell how to work for which there is room, without longer ones."""
+    names = set[str]()
+    for file in files:
+        if file.bytes <= longest and select.CONTEXT_FILES.fullmatch(file.name):
+            room -= file.bytes if (tells_how := select.CONVENTIONS.fullmatch(file.name)) else 0
+            if room >= 0 or not tells_how:
+                names.add(file.name)
+    return names
+
+
+def _cuts(views: Views, names: Collection[str]) -> Iterator[str]:
+    """Yield a warning for each file that tells how to work and is not whole."""
+    for name in sorted(names):
+        if select.CONVENTIONS.fullmatch(name) and not isinstance(view := views.get(name), Whole):
+            what = "outline" if isinstance(view, Outline) else "first lines" if isinstance(view, Part) else "name"
+            yield f"{shown(name)} is too long, the LLM is shown only its {what}: shorten it, or allow more tokens"
 
 
 def _notes(words: str, logs: str, mentions: str, limit: int) -> str:
@@ -148,7 +169,7 @@ def _notes(words: str, logs: str, mentions: str, limit: int) -> str:
     notes = ""
     for title, text in told.items():
         note = f"{title}:\n{indent(text.strip(), '  ')}\n"
-        notes += note if text.strip() and len(notes) + len(note) + len(f"{NOTES_LINE}\n\n") <= limit else ""
+        notes += note if text.strip() and weigh(notes + note) + len(f"{NOTES_LINE}\n\n") <= limit else ""
     return f"{NOTES_LINE}\n{notes}\n" if notes else ""
 
 
@@ -174,15 +195,15 @@ def _left_out_section(selection: Selection) -> str:
 
 def write_parts(project: Project, parts: Iterable[str]) -> Written:
     """Replace agent-config/codeRollup.txt by these parts at once, without a sync to disk. Raises NotSetUpError."""
-    characters, size, parts = 0, 0, iter(parts)
+    weight, size, parts = 0, 0, iter(parts)
     first = next(parts)  # before anything is made: there may be no file
     try:
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
         with replacing(project.codebase_file) as output:
             for part in chain([first], parts):
-                characters += len(part)
+                weight += weigh(part)
                 size += output.write(part.encode())
-        return Written(project.codebase_file, characters, size, identity_of(project.codebase_file.stat()))
+        return Written(project.codebase_file, weight, size, identity_of(project.codebase_file.stat()))
     except OSError as error:
         message = f"{AGENT_CONFIG}/{project.codebase_file.name} cannot be written, it is as it was: {error.strerror}"
         raise NotSetUpError(message) from error
@@ -226,4 +247,4 @@ def summary_of(codebase: Codebase, *, verbose: bool) -> Iterator[str]:
 
 
 def tokens_of(codebase: Codebase) -> int:
-    return round(codebase.characters / CHARACTERS_PER_TOKEN)
+    return round(codebase.weight / CHARACTERS_PER_TOKEN)

@@ -12,13 +12,20 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
-from code_commit.codebase.select import Commit
+from code_commit.codebase.bundles import is_wrapped
+from code_commit.codebase.defining import find_defining, may_be_defined
+from code_commit.codebase.images import has_images
+from code_commit.codebase.near import is_document
+from code_commit.codebase.select import CONVENTIONS, Commit
 from code_commit.codebase.text import Section
 from code_commit.files import folders_of
 from code_commit.project import BUILD_SCRIPT
 from code_commit.runs.words import count, listed
 
-CHANGE_LOG = re.compile(r"(?:.*/)?(?i:change(?:s|[-_]?log)|history|news)(?i:\.(?:md|markdown|rst|txt|adoc|rdoc))?")
+CHANGE_LOG = re.compile(
+    r"(?:.*/)?(?i:change(?:s|[-_]?logs?|[-_]?history)|history|news|releases|(?:release|rel)[-_]?notes?|whats[-_]?new)"
+    r"(?i:\.(?:md|markdown|rst|txt|adoc|asciidoc|rdoc|org|pod))?"
+)
 _LAST = re.compile(
     r"(?:.*/)?(?i:licen[cs]es?|copying|notice|authors|contributors|code_of_conduct)(?:\.\w+)?|docs?/(?:.*/)?index\.\w+"
 )
@@ -33,7 +40,8 @@ _ENDS_BEFORE_NAME, _LONGEST_BEGINNING = " \t.)", 120
 _MOST_NAMES, _MOST_WORDS = 300, 64
 _LENGTH, _SATURATION, _IN_PATH = 0.75, 1.2, 1.0  # BM25's usual b and k1; a word in the path
 _RARE, _LONG = 5, 5  # a rare word is in at most so many files, and has at least so many letters
-_NAMED, _DEFINING, _HOLDING_RARE, _CONTEXT, _TOUCHED = 2.5, 1.5, 1.25, 0.25, 0.7  # beside the best score, which is 1
+_NAMED, _DEFINING, _HOLDING_RARE, _CONTEXT, _TOUCHED = 2.5, 1.8, 1.25, 0.25, 0.7  # beside the best score, which is 1
+_OF_WRAPPED = 0.2  # of its worth: it may be a bundle that was built of others
 _LIKE_IT, _MOST_TOUCHED = 50, 30  # commits whose messages are most like the query; files of a commit that tells
 # of commit messages
 _NO_NAMES = re.compile(r"\b\w+://\S+|(?<!\S)[^\s@]+@\S+|^\w+\(\w+\)!?:|^[A-Z][\w-]+-by:.*", re.MULTILINE)
@@ -63,7 +71,7 @@ class Survey:
     """The files, and what reading them once told about the query, as the worth of each by their words.
 
     `plain` are names of `lines` that the query writes as words. `judges` are the files that build.sh names; `missing`
-    are names that they use and no other file holds, by judge.
+    are names that they use and no other file holds, by judge. `pictured` files are embedded images for the most part.
     """
 
     query: str
@@ -74,6 +82,7 @@ class Survey:
     plain: Collection[str] = ()
     judges: Collection[str] = ()
     missing: Mapping[str, Collection[str]] = field(default_factory=dict)
+    pictured: Collection[str] = ()
 
     def telling(self) -> Iterator[Sequence[Mention]]:
         return (lines for lines in self.lines.values() if len(lines) <= _MANY_LINES)
@@ -119,6 +128,7 @@ class _Words:
         self.may_define = _finder(f"{_KEYWORD}{_BEFORE_NAME}(?:{names})".replace(r"\b", "")) if names else None
         self.defined = defaultdict[str, list[int]](list)
         self.lines = defaultdict[str, list[Mention]](list)
+        self.may_be_defined: dict[int, list[str]] = {}  # by number of the file
 
     def read(self, file: Section) -> None:
         text = file.text
@@ -136,6 +146,10 @@ class _Words:
                     self.defined[name].append(number)
             if name in self.told:
                 self._note_lines(name, file, text, _places(text, pattern))
+        if not is_document(file.name):
+            names = [name for name in self.code if held.issuperset(self.parts[name])]
+            if names := [name for name in names if may_be_defined(text, _places(text, self.names[name]))]:
+                self.may_be_defined[number] = names
         for name in self.joined if len(lower) == len(text) else ():
             if held.issuperset(self.parts[name]) and name in lower:
                 self._note_lines(name, file, text, _places(lower, re.compile(name), within_words=True))
@@ -173,19 +187,26 @@ def survey_files(
 ) -> Survey:
     """Return what one reading of the files tells about the query; `judges` come first among them."""
     found, words, used = list[Section](), _Words(query), _UsedNames(judges)
+    pictured, wrapped = set[str](), set[int]()
     for file in files:
+        pictured.update([file.name] if has_images(file.text) else ())
+        wrapped.update([len(found)] if is_wrapped(file.name, file.content) else ())
         words.read(file)
         used.read(file)
         found.append(file)
     holding = {word: {n for n, row in enumerate(words.counts) if row[k]} for k, word in enumerate(words.words)}
     code = identifiers(query, found)
-    rare = set().union(*(words.defined[name] for name in words.first if len(words.defined[name]) <= _RARE))
+    defined = {name: set(numbers) for name, numbers in words.defined.items()}
+    defined |= {name: set[int]() for name in words.code} | find_defining(found, words.may_be_defined, words.defined)
+    few = {name: numbers for name, numbers in defined.items() if len(numbers) <= _RARE}
+    rare = set().union(*(few.get(name, ()) for name in words.first))
     for word, numbers in holding.items():
         if len(numbers) <= _RARE and len(word) >= _LONG and word in beginning(query).lower():
             rare |= numbers
-    defining = set().union(*(words.defined[name] for name in code if len(words.defined[name]) <= _RARE))
+    defining = set().union(*(few.get(name, ()) for name in code))
     scores = _scores(found, words, holding, commits)
     worth = [s + _DEFINING * (n in defining) + _HOLDING_RARE * (n in rare) for n, s in enumerate(scores)]
+    worth = [value * _OF_WRAPPED if number in wrapped else value for number, value in enumerate(worth)]
     written = identifiers(_NO_NAMES.sub("", query), found)
     told = written or words.long
     return Survey(
@@ -197,6 +218,7 @@ def survey_files(
         plain=told - written,
         judges=judges,
         missing=used.missing,
+        pictured=pictured,
     )
 
 
@@ -247,13 +269,14 @@ def _touched(words: _Words, commits: Sequence[Commit]) -> Counter[str]:
 
 
 def rank(survey: Survey, named: Collection[str] = (), context: Collection[str] = ()) -> list[Section]:
-    """Return the files by their worth to the query, the most useful first."""
+    """Return the files by their worth to the query, the best first, after build.sh and what tells how to work."""
 
-    def place(number: int) -> tuple[bool, bool, float, str]:
+    def place(number: int) -> tuple[bool, bool, bool, float, str]:
         name = survey.files[number].name
         is_last = _LAST.fullmatch(name) or (CHANGE_LOG.fullmatch(name) and "/" in name)
+        tells_how = name in context and CONVENTIONS.fullmatch(name) is not None
         worth = survey.scores[number] + _NAMED * (name in named) + _CONTEXT * (name in context)
-        return bool(is_last) and name not in named, name != BUILD_SCRIPT, -worth, name
+        return bool(is_last) and name not in named, name != BUILD_SCRIPT, not tells_how, -worth, name
 
     return [survey.files[number] for number in sorted(range(len(survey.files)), key=place)]
 

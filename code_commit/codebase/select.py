@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from code_commit.codebase.bundles import SUFFIXES, is_built
 from code_commit.codebase.text import Section, file_section
 from code_commit.errors import Named, NotSetUpError
 from code_commit.files import NotAFileError, Tree, folders_of, read_all
@@ -31,6 +32,7 @@ REVEALS_KEY = "holds an API key"
 CONFIDENTIAL = "looks like a secret"
 UNREADABLE = "unreadable"
 MINIFIED = "minified"
+BUILT = "built bundle"
 NO_ROOM = "no room"
 NOT_CHOSEN = "not chosen"
 EXCLUDED = "excluded"
@@ -301,6 +303,8 @@ def _read_section(tree: Tree, name: str, redactor: Redactor, selection: Selectio
         raise _UnfitFileError("pointer of Git LFS")
     if not selection.is_wanted(name) and _GENERATED.search(text[:_HEADER]):
         raise _UnfitFileError(GENERATED, "by its header")
+    if name.endswith(SUFFIXES) and not selection.is_wanted(name) and is_built(text):
+        raise _UnfitFileError(BUILT)
     section = file_section(name, text)
     if redactor.reveals_key(section):
         raise _UnfitFileError(REVEALS_KEY)

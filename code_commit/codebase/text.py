@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.errors import CODEBASE, NotSetUpError
+from code_commit.exchange import weigh
 from code_commit.files import identity_of, is_file, read_regular_file
 from code_commit.project import Project, read_text
 from code_commit.runs.words import count
@@ -47,7 +48,7 @@ _PART = re.compile(  # `a.py (outline, 1,234 bytes)`, `a.py (lines 1-14, 310-352
 )
 REPLACEMENT, _REMOVED, _AS_DIFF = "FILE REPLACEMENT ", "FILE REMOVED ", " (diff)"  # beside a path
 _GAP, _NAMES_OF_GAP = "[... lines {}-{} are not shown here{} ...]\n", 400  # characters
-_NEAR = 4  # lines: a shorter gap is shown
+_NEAR, _LONGEST_GAP = 4, 2_000  # lines, characters: a shorter gap is shown
 _DRESSED = (
     r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"'`]?"
     r"(?:\s+\((?:outline|[\d,]+ bytes?)[^()]*\))?(?:\s+---)?[,;]?"
@@ -130,7 +131,8 @@ def part_of(text: str, ranges: Iterable[tuple[int, int]]) -> Part:
     lines = lines_of(text)
     joined: list[list[int]] = []
     for first, last in sorted((max(first, 1), min(last, len(lines))) for first, last in ranges):
-        if first <= last and joined and first <= joined[-1][1] + _NEAR:
+        gap = lines[joined[-1][1] : first - 1] if joined and first <= joined[-1][1] + _NEAR else None
+        if first <= last and gap is not None and sum(map(len, gap)) <= _LONGEST_GAP:
             joined[-1][1] = max(last, joined[-1][1])
         elif first <= last:
             joined.append([first, last])
@@ -187,10 +189,10 @@ def _read_part(match: re.Match[str], text: str) -> Part:
 
 
 class Written(NamedTuple):
-    """A text in a file, valid as long as the file is unchanged, with its length."""
+    """A text in a file, valid as long as the file is unchanged, with its weight in tokens as `weigh` has it."""
 
     file: Path
-    characters: int
+    weight: int
     bytes: int
     identity: tuple[int, ...]
 
@@ -224,9 +226,10 @@ class Codebase:
     def text(self) -> str:
         return self.written.read() if self.written else "".join(self.parts)
 
-    @property
-    def characters(self) -> int:
-        return self.written.characters if self.written else sum(map(len, self.parts))
+    @cached_property
+    def weight(self) -> int:
+        """The number of characters of code that have as many tokens."""
+        return self.written.weight if self.written else sum(map(weigh, self.parts))
 
     @cached_property
     def bytes(self) -> int:

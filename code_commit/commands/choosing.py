@@ -17,12 +17,13 @@ from code_commit.codebase.outline import LONG
 from code_commit.codebase.parts import FileRequest, find_part
 from code_commit.codebase.rank import Survey, rank, show_mentions, within
 from code_commit.codebase.select import EXCLUDED, CodebaseRequest, Selection
+from code_commit.exchange import CHARACTERS_PER_TOKEN
 from code_commit.git import match_patterns
 from code_commit.interrupts import hold_signals, interruptible
 from code_commit.llm.asking import asking
 from code_commit.llm.keys import choose_selector
 from code_commit.llm.models import UNLIMITED, longest_prompt, require_money
-from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, LlmConfig, estimate_tokens
+from code_commit.llm.vendor import LlmConfig, estimate_tokens
 from code_commit.prompts.layout import load_system_prompt, may_change, repeat_task, split_closing
 from code_commit.runs.log import QUERY_OF_RUN, RunLog, open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress
@@ -44,7 +45,8 @@ after a colon: definitions, a method as Class.method, and ranges of lines, as
 many as you need, with commas between them or on more lines of the list. Its
 imports come by themselves, and so does the comment above a definition. Outlines
 of such files have the lines of each definition of {LONG} lines or more
-(L120-180). Smaller files may be named in parts too.
+(L120-180). Smaller files may be named in parts too. The newest section of each
+change log beside or above these files comes by itself: do not name it.
 
 ^^^files
 src/core.py: Command.get_help, parse_options, 120-180
@@ -126,7 +128,7 @@ class FileChooser:
         best = [file.name for file in rank(survey)[:_CHOSEN]]
         chosen = Chosen(survey=survey, files=best, edits=request.edits)
         change = fitted(selection, redactor, request.fit or UNLIMITED, chosen)
-        if _CHANGES * size > choice + _CHANGES * change.characters:
+        if _CHANGES * size > choice + _CHANGES * change.weight:
             return False
         told = f"a small codebase, about {count(round(size / CHARACTERS_PER_TOKEN), 'token')}"
         self.progress.say(f"{told}: all of it goes in, no LLM has to choose")

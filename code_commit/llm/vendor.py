@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from code_commit.exchange import Prompt, Response, Usage
+from code_commit.exchange import CHARACTERS_PER_TOKEN, Prompt, Response, Usage, weigh
 from code_commit.llm.call import Call, Events, HasAnswer
 from code_commit.llm.http import Endpoint, Reply
 from code_commit.settings import Price, Settings
-
-CHARACTERS_PER_TOKEN = 3.2  # for source code, in today's tokenizers; an estimate on the safe side
 
 _UNKNOWN_MAX_OUTPUT = 64_000
 
@@ -127,7 +125,7 @@ def has_open_block(text: str) -> bool:
 
 
 def estimate_tokens(text: str) -> int:
-    return round(len(text) / CHARACTERS_PER_TOKEN)
+    return round(weigh(text) / CHARACTERS_PER_TOKEN)
 
 
 def most_tokens(text: str) -> int:

@@ -12,7 +12,7 @@ from code_commit.codebase.additions import FileViewer, find_additions, show_aske
 from code_commit.codebase.parts import carried_ranges
 from code_commit.codebase.text import Codebase, part_of, render
 from code_commit.errors import LogError, NotSetUpError
-from code_commit.exchange import Prompt
+from code_commit.exchange import Prompt, weigh
 from code_commit.files import Tree, decode_text, read_ends
 from code_commit.paths.secrets import explain_secret
 from code_commit.project import Project
@@ -133,10 +133,10 @@ class Conversation:
 
     def _fitting_prompt(self) -> Prompt:
         task, longest = self._task, self._longest
-        prompt, size = next_prompt(task, self._outcomes, longest), len(task.codebase.text)
+        prompt, size = next_prompt(task, self._outcomes, longest), weigh(task.codebase.text)
         if longest is None or self._shrink is None:
             return prompt
-        room = max(size + longest - len(prompt.text), longest // _LEAST_SHARE)
+        room = max(size + longest - weigh(prompt.text), longest // _LEAST_SHARE)
         if room < size:
             failed = _last_failed(self._outcomes)
             with suppress(NotSetUpError):

@@ -69,7 +69,7 @@ def test_the_task_says_what_stays_whole_the_others_are_outlines_then_names(root:
 def test_a_rare_word_of_the_task_goes_before_general_files(root: Path):
     for name in ("README.md", "AGENTS.md", "CLAUDE.md", "LLMInstructions.md"):
         (root / name).write_text(f"# {name}\n\n" + "The project and its total, told at length.\n" * 23)
-    (root / "src/part_33.py").write_text(module("fractions", 370))
+    (root / "src/part_33.py").write_text(module("fractions", 240))
     (root / "agent-config/query.txt").write_text("Let fractions\nreturn the total.\n\nThe slugs as well.\n")
     git(root, "add", "-A")
     views = fit(root, 4000).views
@@ -387,13 +387,36 @@ def test_a_cut_outline_keeps_the_class_of_a_definition_that_stays():
         f"class Part{number}\n" + "".join(f"  def method_{each}_of_{number}\n" for each in range(20))
         for number in range(9)
     )
-    kept = _shortened(classes, survey_files([], "method_19_of_8 and method_18_of_7")).splitlines()
+    kept = _shortened(classes, survey_files([], "method_19_of_8 and method_18_of_7"), 3_000).splitlines()
     assert len(kept) < classes.count("\n")
     owner = ""
     for line in kept[:-1]:
         owner = owner if line.startswith("  ") else line
         assert line.rpartition("_")[2] == owner.removeprefix("class Part") or line == owner
     assert {"  def method_19_of_8", "class Part8", "class Part7"} <= set(kept)
+
+
+def test_one_outline_takes_at_most_a_tenth_of_the_room(root: Path):
+    tests = "".join(
+        f"def test_slugs_keep_dots_{number}():\n    assert make_slug({number})\n\n\n" for number in range(400)
+    )
+    (root / "src/test_slugs.py").write_text(tests)
+    git(root, "add", "-A")
+    made = fit(root, 4000)
+    outlines = {name: text for name, text in read_sections(made.text) if name.endswith(" bytes)")}
+    assert any(name.startswith("src/test_slugs.py (outline") for name in outlines)
+    assert max(map(len, outlines.values())) <= 1_280 + 100
+    assert len(outlines) > 5
+
+
+@pytest.mark.parametrize("rules", [20, 400])
+def test_what_tells_how_to_work_comes_before_files_that_the_task_names_or_its_cut_is_said(rules: int, root: Path):
+    (root / "AGENTS.md").write_text("# Rules\n\n" + "".join(f"## Rule {n}\n\nIt holds.\n\n" for n in range(rules)))
+    names = "".join(f"part_{number:02}.py " for number in range(60))
+    (root / "agent-config/query.txt").write_text(f"Mend {names}\n")
+    made = fit(root, 4000)
+    said = [line for line in summary_of(made, verbose=False) if line.startswith("warning: AGENTS.md is too long")]
+    assert (isinstance(made.views["AGENTS.md"], Whole), len(said)) == ((True, 0) if rules == 20 else (False, 1))
 
 
 def test_each_strategy_shows_each_file_once_and_no_more_than_there_is_room(root: Path):

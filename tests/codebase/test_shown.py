@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from command import Run, git, module, recorded, the_log
 
+from code_commit.codebase.change_logs import heads_of_logs
 from code_commit.codebase.fit import find_near
 from code_commit.codebase.outline import brief
 from code_commit.codebase.rank import rank, show_mentions, survey_files
@@ -464,8 +465,8 @@ def test_a_fifth_is_kept_for_outlines_and_licences_come_last(root: Path, run_cod
     (root / "LICENSE").write_text("make it accept a flag\n" * 600)
     (root / "agent-config/query.txt").write_text("Make it accept a flag\n")
     text = rolled_up(run_code_commit, root, "--fit", "8000")
-    for number in range(45):
-        assert f"--- far/part_{number:02}.py " in text, "one that does not fit keeps no other from its outline"
+    for number in range(38):
+        assert f"--- far/part_{number:02}.py " in text, "a long outline takes a tenth of the room"
     assert "--- LICENSE ---" not in text
 
 
@@ -480,6 +481,10 @@ def test_nothing_that_a_query_or_a_file_says_takes_minutes():
         show_mentions(survey := survey_files(files, query))
         rank(survey)
     survey_files(files, "`name`")
+    for text in ("name(" * 16_000 + ";", "a name({" * 9_000 + ";", "image/" * 16_000, "// " * 30_000 + "x\n})();\n"):
+        survey_files([Section("a.js", 9, file_section("a.js", text)), *files], "`name` of `x`")
+    for text in ("<!--" * 40_000, "# 1.2 " * 20_000, "```\n" * 30_001, "1.2 " * 30_000, "**a" * 30_000):
+        heads_of_logs([Section("NEWS", 9, file_section("NEWS", text))])
     brief("# x" + " " * 80_000 + "y")
     find_near(many, ["1/x.py"])
     assert time.monotonic() - began < 20

@@ -51,7 +51,7 @@ def test_what_is_whole_in_it(text, whole, tmp_path):
 def test_a_codebase_of_our_own_knows_what_is_in_it():
     made = Codebase([FILE, OUTLINE], {"a.py": whole_of("x = 1\n"), "b.py": Outline(9)}, "made")
     assert (made.shown.is_partial, made.sizes) == (True, {"a.py": 6})
-    assert (made.characters, made.bytes, made.largest) == (len(made.text), len(made.text), [("a.py", 6)])
+    assert (made.weight, made.bytes, made.largest) == (len(made.text), len(made.text), [("a.py", 6)])
 
 
 @pytest.mark.parametrize(

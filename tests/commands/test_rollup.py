@@ -582,7 +582,7 @@ def test_a_large_project_is_written_file_by_file(root: Path):
     made = code_commit.rollup(root)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert 2 * peak < made.bytes == made.characters
+    assert 2 * peak < made.bytes == made.weight
     assert made.text.encode() == (root / ROLLUP).read_bytes()
 
 

@@ -11,10 +11,10 @@ from fake_apis import Answer
 from fake_server import COUNTERS, FakeServer, Fault
 
 from code_commit.errors import LLMError, OverBudgetError, TooLittleMoneyError
-from code_commit.exchange import Prompt
+from code_commit.exchange import CHARACTERS_PER_TOKEN, Prompt
 from code_commit.llm.ledger import Ledger
 from code_commit.llm.models import LEAST_OUTPUT, bid_for, explain_misfit, longest_prompt, require_money
-from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, ModelChoice, most_tokens
+from code_commit.llm.vendor import ModelChoice, most_tokens
 from code_commit.settings import Price, Settings
 
 SOL = ModelChoice("openai", "gpt-6.2-sol")

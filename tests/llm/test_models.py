@@ -1,14 +1,16 @@
 """Models: how one is chosen, its prices and its window, and what a prompt costs."""
 
+import random
+import string
 import time
 
 import pytest
 
 from code_commit.errors import NoKeyError, NotSetUpError
-from code_commit.exchange import Usage
+from code_commit.exchange import CHARACTERS_PER_TOKEN, Usage
 from code_commit.llm.keys import ApiKey, Keys
 from code_commit.llm.models import choose_model, context_window, cost_of, price_of
-from code_commit.llm.vendor import ModelChoice, estimate_tokens
+from code_commit.llm.vendor import ModelChoice, estimate_tokens, most_tokens
 from code_commit.settings import Price, Settings
 
 NOW = Settings()
@@ -75,6 +77,31 @@ def test_windows():
 def test_the_estimate_is_a_token_for_3_2_characters():
     assert estimate_tokens("x" * 3200) == 1000
     assert estimate_tokens("") == 0
+
+
+RANDOM = random.Random(7)
+
+
+@pytest.mark.parametrize(
+    ("letters", "least"),
+    [
+        (string.ascii_letters + string.digits + "+/", 1.35),
+        (string.ascii_letters + string.digits + "-_", 1.35),
+        ("0123456789abcdef", 1.7),
+        ("\u7684\u4e00\u662f\u4e0d\u4e86\u4eba\u6211\u5728\u6709\u4ed6", 0.9),
+        ("\uac00\ub098\ub2e4\ub77c\ub9c8", 0.9),
+        ("\u0431\u0443\u043a\u0432\u044b", 1.5),
+        ("\U0001f600\U0001f680", 0.5),
+    ],
+)
+def test_letters_that_take_more_tokens_count_for_more(letters: str, least: float):
+    text = "".join(RANDOM.choices(letters, k=5_000))
+    assert len(text) / least <= estimate_tokens(f"{text}\n") <= most_tokens(text)
+
+
+@pytest.mark.parametrize("line", ["=" * 79, "-" * 300, "test_a_name_" * 9, "x" * 500])
+def test_a_long_line_of_few_different_signs_is_no_code_of_bytes(line: str):
+    assert estimate_tokens(line) == round(len(line) / CHARACTERS_PER_TOKEN)
 
 
 KEY = "sk-test-0123456789"
