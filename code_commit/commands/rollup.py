@@ -30,14 +30,14 @@ Writes agent-config/codeRollup.txt, the codebase as one text: every file that
 git tracks, and untracked ones that it does not ignore (it names these): first
 LLMInstructions.md, AGENTS.md, CLAUDE.md and README, the rest by path. Left out
 are agent-config, files that are not UTF-8 text, lock files, minified files,
-what .gitattributes or its own header calls generated, files over 256 kB that
-no PATHSPEC names, and what looks like a secret by its name (.env, *.pem ...)
-or content (private keys, keys of vendors, random values beside names such as
+what .gitattributes or its own header calls generated, files over 256 kB that no
+PATHSPEC names, and what looks like a secret by its name (.env, *.pem ...) or
+content (private keys, keys of vendors, random values beside names such as
 password). Says what it left out (the file does so too, at its end), and about
-how many tokens the rest is. With --fit, the files that agent-config/query.txt needs most are whole; of
-the others there are outlines, then only names. With --select, an LLM chooses
-which files are whole: one call, logged as a run of its own. build.sh is whole
-if there is room."""
+how many tokens the rest is. With --fit, the files that agent-config/query.txt
+needs most are whole; of the others there are outlines, then only names. With
+--select, an LLM chooses which files are whole: one call, logged as a run of its
+own. build.sh is whole if there is room."""
 
 EXAMPLES = """\
 code-commit rollup

@@ -52,7 +52,8 @@ _SECRET_SHAPES = {
         "a private key in base64",
         "LS0tLS1CRUdJTi",
     ),
-    r"\b(M[A-H][AEIMQUYcgkosw048]CAQ(Aw|EE)|MI[E-H].AgE[AB]|MI[I-L]..[AQgw]IBA[AD])[0-9A-Za-z+/]{40}": (
+    r"\b(M[A-H][AEIMQUYcgkosw048]CAQ(Aw|EE)"
+    r"|MI[E-H][0-9A-Za-z+/]AgE[AB]|MI[I-L][0-9A-Za-z+/]{2}[AQgw]IBA[AD])[0-9A-Za-z+/]{40}": (
         "a private key",
         "CAQAw CAQEE AgEA AgEB IBAA IBAD",
     ),
@@ -91,7 +92,8 @@ _SECRET_SHAPES = {
     r"\bpypi-AgE[0-9A-Za-z_-]{50}": ("a token of PyPI", "pypi-AgE"),
     r"\bmac\"?\s*[:=]\s*\"?ENC\[AES256_GCM,": ("what SOPS encrypts", "ENC[AES256_GCM,"),
     r"\bSG\.[0-9A-Za-z_-]{22}\.[0-9A-Za-z_-]{43}": ("a key of SendGrid", "SG."),
-    r"\bxox[abeprs]-\d+-[0-9A-Za-z-]{20}|\bxapp-\d-[0-9A-Za-z-]{40}|\bhooks\.slack\.com/services/T\w+/B\w+/\w{20}": (
+    r"\bxox[abeprs]-\d+-[0-9A-Za-z-]{20}|\bxapp-\d-[0-9A-Za-z-]{40}"
+    r"|\bhooks\.slack\.com/services/T[0-9A-Z]+/B[0-9A-Z]+/[0-9A-Za-z]{20}": (
         "a token of Slack",
         "xox xapp- hooks.slack.com",
     ),
