@@ -12,8 +12,8 @@ _BUILT = re.compile(
     re.MULTILINE,
 )
 _MAPPED = re.compile(r"^//# sourceMappingURL=(?!data:)\S+\s*\Z", re.MULTILINE)
+_LEADING = re.compile(r"\s+|//[^\n]*|/\*(?s:.*?)\*/|[\"']use strict[\"'];?")
 _BEGINS_WRAPPED = re.compile(
-    r"(?:\s|//[^\n]*+|/\*(?s:.*?)\*/|[\"']use strict[\"'];?)*+"
     r"(?:(?:var|let|const|window\.|globalThis\.)\s*[\w$.]+\s*=\s*)?"
     r"[!;+]?\s*\(\s*(?:async\s+)?(?:function\b|\([\w$, ]*\)\s*=>)"
 )
@@ -28,4 +28,7 @@ def is_built(text: str) -> bool:
 def is_wrapped(path: str, text: str) -> bool:
     """Tell whether a file of JavaScript is one function that is called at once, as bundles are, and some sources."""
     is_one = path.endswith(SUFFIXES) and _ENDS_WRAPPED.search(text[-_END:]) is not None
-    return is_one and _BEGINS_WRAPPED.match(text) is not None
+    start = 0
+    while is_one and (leading := _LEADING.match(text, start)):
+        start = leading.end()
+    return is_one and _BEGINS_WRAPPED.match(text, start) is not None
