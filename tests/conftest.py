@@ -198,7 +198,10 @@ def needs_bwrap(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def needed_environment() -> dict[str, str]:
-    return {name: os.environ[name] for name in NEEDED_VARIABLES if name in os.environ}
+    """Return the variables of a command, with a PATH of folders that may be entered: a shell's words depend on that."""
+    found = {name: os.environ[name] for name in NEEDED_VARIABLES if name in os.environ}
+    folders = found.get("PATH", os.defpath).split(os.pathsep)
+    return found | {"PATH": os.pathsep.join(folder for folder in folders if os.access(folder, os.X_OK))}
 
 
 @pytest.fixture

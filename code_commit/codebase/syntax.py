@@ -174,7 +174,7 @@ def is_function(node: "Node") -> bool:
 def _known_syntax(language: str, source: bytes) -> bytes:
     """Return a source with blanks for what its grammar does not know, so that each place and line stays.
 
-    These are macros of C and C++, and in Kotlin the modifiers of a constructor on a line of its own.
+    These are macros of the C family, and in Kotlin the modifiers of a constructor on a line of its own.
     """
     if language in {"c", "cpp"}:
         return functools.reduce(lambda known, macro: macro.sub(_blanked, known), _macros(), source)
