@@ -140,7 +140,7 @@ def _ends(text: str) -> tuple[bool, bool, bool]:
     """Tell whether lines end with CRLF, whether any ends with LF, and whether the last one ends."""
     body = text.removeprefix(_BOM)
     windows = body.count("\r\n")
-    return windows > 0, windows < body.count("\n") or body == "", body == "" or body.endswith("\n")
+    return windows > 0, windows < body.count("\n") or body == "", text == "" or body.endswith("\n")
 
 
 def answers(plan: Plan) -> Iterator[Comparison]:
