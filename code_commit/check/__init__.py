@@ -1,6 +1,7 @@
 """The plan of a run: everything that must hold before a token is paid for. It changes nothing and sends nothing."""
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -22,7 +23,7 @@ from code_commit.check.tree import (
 )
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import read_codebase
-from code_commit.errors import Named, NoKeyError, NotSetUpError
+from code_commit.errors import TASK, Named, NoKeyError, NotSetUpError
 from code_commit.files import is_folder
 from code_commit.llm.addresses import require_address
 from code_commit.llm.http import proxy_of
@@ -31,7 +32,7 @@ from code_commit.llm.local import find_server, with_window
 from code_commit.llm.models import bound_base_url, choose_fallback, choose_model, doubt_model, require_price
 from code_commit.llm.vendor import LlmConfig, ModelChoice
 from code_commit.paths.protected import watched_from_build
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_text
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_text, require_text
 from code_commit.prompts.layout import doubt_overrides, load_system_prompts
 from code_commit.redaction import Redactor
 from code_commit.runs.words import count
@@ -41,6 +42,7 @@ from code_commit.terminal import shown
 __all__ = ["RunInputs", "RunPlan", "inputs_of", "inspect_run", "plan_run"]
 
 _NO_INPUTS = RunInputs()
+_STANDARD_INPUT = "-"
 _ELSEWHERE = "install it outside the project, by pipx or uv tool"
 
 
@@ -56,10 +58,25 @@ def plan_run(project: Project, options: Options, inputs: RunInputs = _NO_INPUTS)
 def inputs_of(project: Project, task: str | None, file: str | None) -> RunInputs:
     """Return the inputs of a run with the task of `-m` or of a file; `-m` makes the codebase anew, if no script does.
 
-    Raises NotSetUpError.
+    `-` stands for standard input. Raises NotSetUpError.
     """
-    query = read_text(Path(file), "write the task into it", file) if file else task
+    if _STANDARD_INPUT in (task, file):
+        query: str | None = _read_task_given()
+    else:
+        query = read_text(Path(file), "write the task into it", file) if file else task
     return RunInputs(query=query, fresh=task is not None and not project.has_own_rollup)
+
+
+def _read_task_given() -> str:
+    """Return the task on standard input. Raises NotSetUpError, also for a terminal: a run waits for no user."""
+    name = "the task on standard input"
+    if sys.stdin.isatty():
+        raise NotSetUpError(f"{name} would have to be typed: pipe it in, or give it by ", TASK)
+    try:
+        content = sys.stdin.buffer.read()
+    except OSError as error:
+        raise NotSetUpError(f"{name} cannot be read: {error.strerror}") from error
+    return require_text(content, name, ("pipe it in, or give it by ", TASK))
 
 
 def inspect_run(project: Project, options: Options, inputs: RunInputs = _NO_INPUTS) -> Report:

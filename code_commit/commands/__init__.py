@@ -101,8 +101,8 @@ def _arguments(kind: type[T], found: Mapping[str, object]) -> T:
     return kind(**own, **({"options": settings} if settings else {}))
 
 
-def make_command_parser(name: str) -> "_Parser":
-    parser = _Parser(prog=f"code-commit {name}")
+def make_command_parser(name: str) -> "CommandParser":
+    parser = CommandParser(prog=f"code-commit {name}")
     _describe(parser, name)
     return parser
 
@@ -116,12 +116,12 @@ def _describe(parser: argparse.ArgumentParser, name: str) -> None:
         module.add_arguments(parser)
 
 
-def make_parser(*, whole: bool = False) -> "_Parser":
+def make_parser(*, whole: bool = False) -> "CommandParser":
     """Return the parser of a command line without a command, whose help lists them.
 
     `whole` loads all commands, for who reads their parsers.
     """
-    parser = _Parser(
+    parser = CommandParser(
         prog="code-commit",
         usage="code-commit [OPTIONS]\n       code-commit COMMAND [ARGUMENTS]",
         description=_DESCRIPTION,
@@ -131,7 +131,7 @@ def make_parser(*, whole: bool = False) -> "_Parser":
         "--version", action="version", version=f"code-commit {__version__}", help="show the version and exit"
     )
     listed = argparse.ArgumentParser(add_help=False)  # stands for each: a parser takes 0.2 ms
-    parser_class: Any = _Parser if whole else lambda **_: listed
+    parser_class: Any = CommandParser if whole else lambda **_: listed
     commands = parser.add_subparsers(
         title="commands", metavar="COMMAND", prog="code-commit", parser_class=parser_class, action=_Misplaced
     )
@@ -155,9 +155,11 @@ def add_task(parser: argparse.ArgumentParser) -> None:
         action=_Paragraph,
         dest="task",
         metavar="TEXT",
-        help="the task, in place of query.txt (several are paragraphs); makes a new rollup first",
+        help="the task, in place of query.txt (several are paragraphs; - reads it from standard input); makes a new"
+        " rollup first",
     )
-    task.add_argument("--query", metavar="FILE", help="the file with the task, in place of query.txt")
+    file = "the file with the task, in place of query.txt; - is standard input"
+    task.add_argument("--query", metavar="FILE", help=file)
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
@@ -189,15 +191,25 @@ class _Misplaced(argparse._SubParsersAction):  # type: ignore[type-arg] # noqa: 
         parser.refuse_command(found, words)
 
 
-class _Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """An argument parser that names the nearest known word for an unknown one."""
+
+    _rest = ""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=_formatter, allow_abbrev=False, argument_default=argparse.SUPPRESS, **options)
         self.add_argument("-C", action=_Gone, metavar="DIR", help="go to this folder first, as git -C does")
 
+    def set_rest(self, name: str, usage: str) -> None:
+        """Let the words after `--` be the argument of this name, which the usage tells."""
+        self._rest, self.usage = name, usage
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self._words = arguments = sys.argv[1:] if args is None else list(args)
+        rest: list[str] = []
+        if self._rest and "--" in arguments:
+            place = arguments.index("--")
+            arguments, rest = arguments[:place], arguments[place + 1 :]
         for argument in arguments:
             if argument in COMMANDS or argument == "--":
                 break
@@ -205,6 +217,8 @@ class _Parser(argparse.ArgumentParser):
             if re.match("--|-[A-Za-z]$", name) and " " not in name and name not in self._option_string_actions:
                 self.error(f"unrecognized arguments: {argument}", self._hint_at_option(name))
         found, others = super().parse_known_args(arguments, namespace)
+        if rest:
+            setattr(found, self._rest, rest)
         if others and self._subparsers is None:  # of a command, whose usage helps more than that of all
             is_task = "-m" in self._option_string_actions and not any(word.startswith("-") for word in others)
             hint = f"; for a task: {self.prog} -m {' '.join(others)!r}" if is_task else ""

@@ -5,9 +5,10 @@ import shlex
 import signal
 import subprocess
 import sys
-from argparse import ArgumentParser
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -15,11 +16,13 @@ from typing import NamedTuple
 from code_commit.apply.restore import changed_since, find_changed
 from code_commit.apply.snapshot import first_states, left_states, load_contents, load_layers, read_original
 from code_commit.changes import AppliedChange
+from code_commit.commands import CommandParser
 from code_commit.commands.output import (
     answering,
     coloured_diff,
     print_bytes,
     print_json,
+    print_text,
     redactor_of,
     tell_if_half_changed,
 )
@@ -28,24 +31,27 @@ from code_commit.files import open_regular
 from code_commit.git import Repository, UnansweredError
 from code_commit.project import Project
 from code_commit.runs.diff import FileEdit, diff_files, known_text
-from code_commit.runs.list import add_run_argument, find_run_folders, read_run
+from code_commit.runs.list import add_run_argument, find_run_folders, name_idle, pass_over_idle, read_run, short_name
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import BUILT_DIFF, RunRecord
-from code_commit.runs.words import check_lines, listed, rewritten_by_build
+from code_commit.runs.words import change_rows, check_lines, listed, rewritten_by_build
 from code_commit.terminal import shown
 from code_commit.trust import find_program, find_top, is_inside, outside_environment
 
 DESCRIPTION = """\
 Prints everything that the latest run, or the named one, changed, new and
 removed files included: one diff, which git apply --whitespace=nowarn reads. It
-does not depend on what happened to the tree since. A terminal gets colours and
-git's pager. Each test, CI file and build file in the diff is named on standard
-error. Exits with 1 if the log no longer has what a file held ("unknown" with
---json, which also says which files have "changed_since")."""
+does not depend on what happened to the tree since. Without RUN it passes over
+runs that applied nothing. After -- stand the files, folders or patterns to
+show, from the project's root. A terminal gets colours and git's pager. Each
+test, CI file and build file in the diff is named on standard error. Exits with
+1 if the log no longer has what a file held ("unknown" with --json, which also
+says which files have "changed_since")."""
 
 EXAMPLES = """\
 code-commit diff
-code-commit diff -2
+code-commit diff -2 --stat
+code-commit diff latest -- src/ 'tests/*.py'
 code-commit diff latest >change.patch"""
 
 _EXIT_INCOMPLETE = 1
@@ -60,14 +66,25 @@ class NetDiff(NamedTuple):
     changes: list[AppliedChange]
 
 
-def net_diff(folder: Path, root: Path, prefix: str = "", git: Repository | None = None) -> NetDiff:
+def net_diff(
+    folder: Path, root: Path, prefix: str = "", git: Repository | None = None, paths: Sequence[str] = ()
+) -> NetDiff:
     """Return the changes of this log folder's run, and of its builds, below `root`. Raises ApplyError.
 
-    `prefix` stands before every path. The diff is of what `git` would store, where that is given.
+    `prefix` stands before every path. The diff is of what `git` would store, where that is given. `paths` are
+    files, folders or patterns of them (`*` matches `/` too, as in git's pathspecs); without any the diff is of all.
     """
     edits, unknown = net_edits(folder, root)
+    if paths:
+        edits = [edit for edit in edits if _matches(edit.path, paths)]
+        unknown = [path for path in unknown if _matches(path, paths)]
     changes, diff = diff_files(edits, git, prefix, lambda: known_text(folder))
     return NetDiff(diff, unknown, changes)
+
+
+def _matches(path: str, patterns: Sequence[str]) -> bool:
+    plain = (os.path.normpath(pattern) for pattern in patterns)
+    return any(each in (path, ".") or path.startswith(f"{each}/") or fnmatchcase(path, each) for each in plain)
 
 
 def net_edits(folder: Path, root: Path) -> tuple[list[FileEdit], list[str]]:
@@ -109,26 +126,35 @@ class Arguments:
     """The arguments of the command."""
 
     run: str = ""
+    stat: bool = False
     json: bool = False
+    paths: tuple[str, ...] = ()
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: CommandParser) -> None:
     add_run_argument(parser, "show this run")
-    parser.add_argument("--json", action="store_true", help="print the diff and details about it as JSON")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--stat", action="store_true", help="print each file and how many lines were added and removed")
+    forms.add_argument("--json", action="store_true", help="print the diff and details about it as JSON")
+    parser.set_rest("paths", "code-commit diff [-h] [-C DIR] [--stat | --json] [RUN] [-- PATH ...]")
 
 
 def run(arguments: Arguments) -> int:
     with answering(as_json=arguments.json) as project:
         tell_if_half_changed(project)
-        folder = find_run_folders(project, arguments.run or "latest")[-1]
-        found = net_diff(folder, project.root, project.prefix, project.git)  # git apply counts from the top
+        named = find_run_folders(project, arguments.run or "latest")[-1]
+        folder, idle = (None if arguments.run else pass_over_idle(find_run_folders(project))) or (named, [])
+        # git apply counts from the top
+        found = net_diff(folder, project.root, project.prefix, project.git, arguments.paths)
         progress = Progress(redactor_of(project))
         diff = progress.redactor.redact(found.diff)
         changed = changed_since(folder / "snapshot", project)
+        if idle:
+            progress.say(f"the diff of {short_name(folder.name)}; nothing applied: {name_idle(idle)}")
         if found.unknown:
             progress.error(f"missing from the diff, as the log no longer has their content: {', '.join(found.unknown)}")
-        elif not diff:
-            progress.say(f"{folder.name} changed nothing")
+        elif not found.changes:
+            progress.say(f"{folder.name} changed nothing{' there' if arguments.paths else ''}")
         elif changed:
             progress.say(f"the diff shows what the run wrote; changed since: {', '.join(changed)}")
         progress.say("\n".join(check_lines(found.changes)))
@@ -137,6 +163,8 @@ def run(arguments: Arguments) -> int:
         if arguments.json:
             told = {"run": folder.name, "unknown": found.unknown, "changed_since": changed, "changes": found.changes}
             print_json(progress.redactor.redact_json(told | {"diff": diff.decode("utf-8", "replace")}))
+        elif arguments.stat:
+            print_text("\n".join(change_rows(found.changes))) if found.changes else None
         elif not sys.stdout.isatty():
             print_bytes(diff)
         elif diff:

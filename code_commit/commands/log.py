@@ -38,7 +38,7 @@ from code_commit.runs.list import (
 )
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import BUILT_DIFF, Attempt, RunEntry, RunRecord, load_run_record, run_record_schema
-from code_commit.settings import load_settings
+from code_commit.settings import OPTIONS, load_settings
 from code_commit.status import Status
 from code_commit.terminal import TAIL_BYTES, aligned, last_lines, shown, terminal_width, wrapped
 from code_commit.trust import outside_environment
@@ -54,6 +54,7 @@ named; --json without RUN prints all runs."""
 
 EXAMPLES = """\
 code-commit log
+code-commit log -n 10
 code-commit log 2026-11-21-19-51
 code-commit log --open
 code-commit log --stats
@@ -70,6 +71,7 @@ class Arguments:
     """The arguments of the command."""
 
     run: str = ""
+    n: int | None = None
     schema: bool = False
     json: bool = False
     markdown: bool = False
@@ -81,6 +83,8 @@ class Arguments:
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_run_argument(parser, "show this run")
+    positive = OPTIONS["max_output_tokens"].parse
+    parser.add_argument("-n", type=positive, metavar="N", help="list the latest N runs alone, also with --json")
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--schema", action="store_true", help="print the JSON Schema of run.json")
     forms.add_argument("--json", action="store_true", help="print the record of the run, or of all runs, as JSON")
@@ -112,13 +116,15 @@ def run(arguments: Arguments) -> int:
             lines = map(shown, _description(folder, record, redactor_of(project)))  # escapes take room
             print_text("\n".join(row for line in lines for row in wrapped(line, width, _indent(line))))
         else:
-            print_text(_table([read_run(folder) for folder in find_run_folders(project)], terminal_width()))
+            print_text(_table([read_run(folder) for folder in _listed(project, arguments)], terminal_width()))
         return EXIT_SUCCESS
 
 
 def _require_alone(arguments: Arguments) -> None:
-    """Raise NotSetUpError for what covers all runs beside another argument than --json."""
+    """Raise NotSetUpError for what covers several runs beside another argument than --json."""
     others = replace(arguments, json=False)
+    if others.n and others != Arguments(n=others.n):
+        raise NotSetUpError("-n is of the list of runs: use it alone or with --json")
     if others.prune and others != Arguments(prune=True):
         raise NotSetUpError("--prune covers all runs: use it without RUN or other options")
     if others.stats is not None and others != Arguments(stats=others.stats):
@@ -132,8 +138,13 @@ def _records_as_json(project: Project, arguments: Arguments) -> bytes:
     if run := arguments.run:
         _, record = _find_task(run) or find_run(project, run)
         return redactor.redact_json(record)
-    runs = map(read_run, find_run_folders(project))
+    runs = map(read_run, _listed(project, arguments))
     return redactor.redact_json([record for record in runs if isinstance(record, RunRecord)])
+
+
+def _listed(project: Project, arguments: Arguments) -> list[Path]:
+    """Return the log folders of the runs to list, the latest `-n` of them."""
+    return find_run_folders(project)[-(arguments.n or 0) :]
 
 
 def _require_one_form(arguments: Arguments) -> None:
@@ -274,7 +285,7 @@ def _done_by_builds(record: RunRecord) -> Iterator[str]:
 
 
 def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord, redactor: Redactor) -> Iterator[str]:
-    rows = [f"  {row}" for row in words.changes_of(attempt)]
+    rows = [f"  {row}" for row in words.change_rows(attempt.changes)]
     if record.command == "undo":
         yield from rows
         return

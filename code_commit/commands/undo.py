@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from code_commit.apply.failures import ChangedSinceError
 from code_commit.apply.lock import is_locked, lock_tree
 from code_commit.apply.recover import recover
 from code_commit.apply.restore import UndoScope, check_restorable, find_changed, ownership_warnings, restore
@@ -16,7 +15,17 @@ from code_commit.git import match_patterns
 from code_commit.paths.patterns import find_unmatched
 from code_commit.project import Project
 from code_commit.runs.diff import FileEdit
-from code_commit.runs.list import add_run_argument, changed_files, find_run_folders, is_earlier, is_standing, read_run
+from code_commit.runs.list import (
+    add_run_argument,
+    changed_files,
+    find_run_folders,
+    is_earlier,
+    is_standing,
+    name_idle,
+    pass_over_idle,
+    read_run,
+    short_name,
+)
 from code_commit.runs.log import RunLog, open_run_log
 from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.runs.words import done_by_build, listed
@@ -27,8 +36,9 @@ from code_commit.terminal import shown
 DESCRIPTION = """\
 Puts back what a run changed, byte for byte and mode for mode: the named run, or
 the latest one that is not undone. If one of its files changed since, nothing is
-put back, and it exits with 1. If the latest run changed no file, it names the
-one before and exits with 2. An undo is a run too; undo it by name."""
+put back, and it exits with 1. Runs that applied nothing (a dry run, a rejected
+answer) are passed over. If the latest answer changed no file, it names the run
+before and exits with 2. An undo is a run too; undo it by name."""
 
 EXAMPLES = """\
 code-commit undo
@@ -74,7 +84,9 @@ def run(arguments: Arguments) -> int:
         if is_locked(project) is None:
             prepare()  # an undo that is refused is no run, and writes nothing, no lock either
         with lock_tree(project):
-            target, scope = prepare()
+            target, scope, idle = prepare()
+            if idle:
+                progress.say(f"{short_name(target.name)} is the latest run to undo; nothing applied: {name_idle(idle)}")
             chain = _chain(target) if scope == UndoScope() else []
             log = open_run_log(project, "undo", settings, progress)
             log.record.undoes = target.name
@@ -89,15 +101,19 @@ def run(arguments: Arguments) -> int:
     return EXIT_SUCCESS
 
 
-def _prepare(project: Project, arguments: Arguments) -> tuple[Path, UndoScope]:
-    """Return the run to undo and the part of it. Raises as `restore`, and NotSetUpError where nothing is to undo."""
-    target = find_run_folders(project, arguments.run)[-1] if arguments.run else _find_latest(project)
+def _prepare(project: Project, arguments: Arguments) -> tuple[Path, UndoScope, list[RunRecord]]:
+    """Return the run to undo, the part of it, and the later runs that applied nothing.
+
+    Raises as `restore`, and NotSetUpError where nothing is to undo.
+    """
+    found = (find_run_folders(project, arguments.run)[-1], []) if arguments.run else _find_latest(project)
+    target, idle = found
     if not changed_files(target):
         raise NotSetUpError(f"{shown(target.name)} changed no file: there is nothing to undo")
     since = _transactions_before(arguments.attempt, target)
     scope = UndoScope(_matching(arguments.path, target, since) if arguments.path else None, since)
     check_restorable(target / "snapshot", project, scope, force=arguments.force)
-    return target, scope
+    return target, scope, idle
 
 
 def _note(log: RunLog, restored: Sequence[FileEdit], done: str, chain: Sequence[tuple[Path, RunRecord]]) -> str:
@@ -136,23 +152,21 @@ def _matching(patterns: Sequence[str], target: Path, since: int) -> set[str]:
     return match_patterns(patterns, changed)
 
 
-def _find_latest(project: Project) -> Path:
-    """Return the latest run that is not undone. Raises NotSetUpError where that changed no file."""
+def _find_latest(project: Project) -> tuple[Path, list[RunRecord]]:
+    """Return the latest run that applied something and is not undone, and the later ones, which applied nothing.
+
+    Raises NotSetUpError where none did, and where it left every file as it was.
+    """
     standing = [folder for folder in find_run_folders(project) if is_standing(folder)]
-    changed = [folder for folder in standing if changed_files(folder)]
-    if not changed:
+    found = pass_over_idle(standing)
+    if not found:
         raise NotSetUpError("nothing to undo: no run changed a file, or all are undone; code-commit log lists them")
-    if changed[-1] != standing[-1]:
-        latest, before = shown(standing[-1].name), shown(changed[-1].name)
-        is_last = standing[-1] == find_run_folders(project)[-1]
-        which = f"the latest run {latest}" if is_last else f"{latest}, the latest run not undone or rolled back,"
-        way = f"code-commit undo {before} undoes the one before"
-        try:
-            check_restorable(changed[-1] / "snapshot", project)
-        except ChangedSinceError as error:
-            way = f"the one before, {before}, cannot be undone without --force, changed since: {listed(error.paths)}"
-        raise NotSetUpError(f"{which} changed no file: {way}")
-    return changed[-1]
+    latest, _ = found
+    if changed_files(latest):
+        return found
+    before = next((shown(folder.name) for folder in reversed(standing) if changed_files(folder)), "")
+    way = f"code-commit undo {before} undoes the one before" if before else "there is nothing to undo"
+    raise NotSetUpError(f"{shown(latest.name)}, the latest run that applied an answer, changed no file: {way}")
 
 
 def _chain(folder: Path) -> list[tuple[Path, RunRecord]]:

@@ -170,6 +170,26 @@ def is_standing(folder: Path) -> bool:
     return run.command != "undo" and not run.is_auxiliary and not run.rolled_back and not run.undone
 
 
+def pass_over_idle(folders: Sequence[Path]) -> tuple[Path, list[RunRecord]] | None:
+    """Return the latest of these runs but for those that applied nothing (dry, rejected, declined, without an answer),
+    and those, the latest first; None where there is no other.
+    """
+    idle: list[RunRecord] = []
+    for folder in reversed(folders):
+        run = read_run(folder)
+        if changed_files(folder) or isinstance(run, UnreadableRun) or run.applies:
+            return folder, idle
+        if not run.is_auxiliary:
+            idle.append(run)
+    return None
+
+
+def name_idle(idle: Sequence[RunRecord]) -> str:
+    """Return the runs that were passed over, with why: `2026-11-21-19-51-35 (rejected)`; "" for none."""
+    endings = (Status.DRY_RUN if run.options.get("dry_run") else status_of(run) for run in idle)
+    return ", ".join(f"{short_name(run.run)} ({ending.words})" for run, ending in zip(idle, endings, strict=True))
+
+
 def changed_files(folder: Path) -> bool:
     return (folder / "snapshot" / "changes-1.json").exists()
 

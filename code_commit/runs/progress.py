@@ -276,7 +276,7 @@ def _changed_files(record: RunRecord, *, verbose: bool) -> list[str]:
     added, removed = sum(change.lines_added for change in changes), sum(change.lines_removed for change in changes)
     summary = f"{words.count(len(changes), 'file')} changed, +{added} -{removed}"
     if verbose:
-        return [summary, *(f"  {row}" for row in words.changes_of(attempt))]
+        return [summary, *(f"  {row}" for row in words.change_rows(attempt.changes))]
     return [f"{summary}: {words.listed([change.name for change in changes], _SHOWN)}"]
 
 

@@ -278,6 +278,11 @@ class RunRecord:
         return self.command in ("run", "rollup")
 
     @property
+    def applies(self) -> bool:
+        """Whether it applied something, be it what the tree had already, or puts a run's changes back."""
+        return self.command == "undo" or any(attempt.verdict == "applied" for attempt in self.attempts)
+
+    @property
     def is_auxiliary(self) -> bool:
         """Whether it is a choice of files for a run that followed."""
         return self.command == "rollup" and self.status == Status.SUCCESS

@@ -150,12 +150,12 @@ def asked_of(attempt: Attempt) -> str:
     return f"asks to see {listed(attempt.asked, 8)}, nothing written" if attempt.asked else ""
 
 
-def changes_of(attempt: Attempt) -> list[str]:
-    """Return a row for each file that an attempt changed: `replace tests/a.py  +9 -4  (a test)`."""
+def change_rows(changes: Iterable[AppliedChange]) -> list[str]:
+    """Return a row for each changed file: `replace tests/a.py  +9 -4  (a test)`."""
     return [
         f"{'rename' if each.renamed_from else each.action:8}{each.name}  +{each.lines_added} -{each.lines_removed}"
         + (f"  ({_FILE_KINDS[each.kind]})" if each.kind else "")
-        for each in attempt.changes
+        for each in changes
     ]
 
 

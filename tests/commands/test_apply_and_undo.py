@@ -277,26 +277,6 @@ def test_undo_without_a_name_goes_back_run_by_run(root: Path, run_code_commit: R
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["equal", "rejected", "dry"])
-def test_undo_does_not_pass_over_a_run_that_changed_nothing(kind, root: Path, run_code_commit: Run):
-    log = apply(root, run_code_commit, "a.txt")
-    answer = {"equal": "^^^a.txt\nx\n^^^end\n", "rejected": "no blocks"}.get(kind, "^^^b.txt\nx\n^^^end\n")
-    run_code_commit(root, "apply", "-", *(["--dry-run"] if kind == "dry" else []), stdin=answer)
-    last = root / latest(root)["log_dir"]
-    done = run_code_commit(root, "undo")
-    assert done.returncode == 2
-    assert f"the latest run {last.name} " in done.stderr
-    assert f"code-commit undo {log.name}" in done.stderr
-    assert (root / "a.txt").exists()
-    (root / "a.txt").write_text("edited since\n")
-    done = run_code_commit(root, "undo")
-    assert (done.returncode, f"undo {log.name}" in done.stderr) == (2, False), "what would be refused is not offered"
-    assert f"{log.name}, cannot be undone without --force, changed since: a.txt" in done.stderr
-    assert run_code_commit(root, "undo", log.name, "--force").returncode == 0
-    assert not (root / "a.txt").exists()
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: kill points cannot be set")
 def test_an_undo_that_was_killed_and_is_repeated_undoes_the_same_run(root: Path, run_code_commit: Run, tmp_path: Path):
     apply(root, run_code_commit, "a.txt")
@@ -549,14 +529,36 @@ def test_undo_passes_over_a_run_that_was_rolled_back(root: Path, run_code_commit
 
 
 @pytest.mark.slow
-def test_undo_calls_no_run_the_latest_that_is_not(root: Path, run_code_commit: Run):
+def test_undo_and_diff_pass_over_runs_that_applied_nothing(root: Path, run_code_commit: Run):
     apply(root, run_code_commit, "kept.txt")
     assert run_code_commit(root, "apply", "-", stdin="no blocks").returncode == 4
     rejected = latest(root)["run"]
+    assert run_code_commit(root, "apply", "-", "--dry-run", stdin="^^^kept.txt\ny\n^^^end\n").returncode == 0
+    dry = latest(root)["run"]
+    shown = run_code_commit(root, "diff")
+    assert (shown.returncode, "+++ b/kept.txt" in shown.stdout) == (0, True)
     assert run_code_commit(root, *recorded(root, WRONG), "--rollback", "--max-repairs", "0").returncode == 1
     done = run_code_commit(root, "undo")
-    assert done.returncode == 2
-    assert f"{rejected}, the latest run not undone or rolled back, changed no file: " in done.stderr
+    assert (done.returncode, (root / "kept.txt").exists()) == (0, False), done.stderr
+    short = [name.replace("-committing-code", "") for name in (dry, rejected)]
+    passed = f"nothing applied: {short[0]} (dry run), "
+    assert passed in shown.stderr
+    assert passed in done.stderr
+    assert f"{short[1]} (rejected)" in done.stderr
+
+
+@pytest.mark.slow
+def test_undo_refuses_an_answer_that_changed_nothing_and_names_the_run_before(root: Path, run_code_commit: Run):
+    apply(root, run_code_commit, "kept.txt")
+    before = latest(root)["run"]
+    text = (root / "kept.txt").read_text()
+    assert run_code_commit(root, "apply", "-", stdin=f"^^^kept.txt\n{text}^^^end\n").returncode == 0
+    done = run_code_commit(root, "undo")
+    assert (done.returncode, (root / "kept.txt").exists()) == (2, True)
+    assert (
+        f"{latest(root)['run']}, the latest run that applied an answer, changed no file: code-commit undo {before}"
+        in done.stderr
+    )
 
 
 def test_undo_beside_a_process_that_has_not_changed_anything_names_the_process(root: Path, run_code_commit: Run):

@@ -215,3 +215,14 @@ def test_of_a_file_with_a_filter_it_says_that_git_may_refuse_it(root: Path, run_
     done = run_code_commit(root, "diff")
     assert "git apply may refuse the diff of ok.txt: git filters such files, and no filter is run here" in done.stderr
     assert not (root / "ran").exists()
+
+
+def test_a_part_of_the_diff_and_its_numbers(root: Path, run_code_commit: Run):
+    whole = run_code_commit(root, "diff", "--stat").stdout.splitlines()
+    assert any(row.startswith("delete  gone.txt  +0 -1") for row in whole)
+    for pattern in ("gone.txt", "./gone.txt", "*.txt", "."):
+        assert "--- a/gone.txt\n" in run_code_commit(root, "diff", "latest", "--", pattern).stdout, pattern
+    done = run_code_commit(root, "diff", "--", "elsewhere/")
+    assert (done.returncode, done.stdout, "changed nothing there" in done.stderr) == (0, "", True)
+    done = run_code_commit(root, "diff", "latest", "gone.txt")
+    assert (done.returncode, "unrecognized arguments: gone.txt" in done.stderr) == (2, True)

@@ -112,6 +112,18 @@ def test_runs_are_counted_from_the_end(paid: Path, run_code_commit: Run, read_lo
     assert (done.returncode, done.stderr) == (2, "code-commit: there is no run -3: the log has 2 of them\n")
 
 
+@pytest.mark.slow
+def test_the_latest_runs_alone(paid: Path, run_code_commit: Run):
+    root = paid.parents[2]
+    assert run_code_commit(root, "undo").returncode == 0
+    last = run_code_commit(root, "log", "-n", "1")
+    assert len(last.stdout.splitlines()) == 2
+    assert len(json.loads(run_code_commit(root, "log", "--json").stdout)) == 2
+    assert len(json.loads(run_code_commit(root, "log", "-n", "1", "--json").stdout)) == 1
+    for other in (["latest"], ["--stats"], ["--markdown"]):
+        assert "-n is of the list of runs" in run_code_commit(root, "log", "-n", "1", *other).stderr, other
+
+
 def test_no_run(project_folder: Path, run_code_commit: Run):
     assert run_code_commit(project_folder, "log").stdout == "No run yet.\n"
 

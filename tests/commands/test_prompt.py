@@ -31,3 +31,13 @@ def test_prompt_prints_what_a_run_with_these_options_sends(options, project_fold
     assert (project_folder / "agent-config" / "codeRollup.txt").read_text() == rollup
     assert run_code_commit(project_folder, *options).returncode == 0
     assert (the_log(project_folder) / "1-query.txt").read_text() == printed.stdout
+
+
+@pytest.mark.parametrize("option", ["-m", "--query"])
+def test_the_task_comes_from_standard_input(option, project_folder: Path, run_code_commit: Run):
+    assert (
+        "\nlower the words\n"
+        in run_code_commit(project_folder, "prompt", option, "-", stdin="lower the words\n").stdout
+    )
+    done = run_code_commit(project_folder, "prompt", option, "-", stdin="")
+    assert (done.returncode, "the task on standard input is empty: " in done.stderr) == (2, True)
