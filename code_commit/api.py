@@ -115,10 +115,10 @@ def check(directory: Folder = ".", *, query: str | None = None, **settings: Any)
         project = find_project(Path(directory))
     except NotSetUpError as error:
         return [str(error)]
-    report = inspect_run(project, {"quiet": True, **settings}, inputs)
+    report = inspect_run(project, {"quiet": True, **settings}, inputs, _as_argument)
     if report.plan:
         check_codebase(report, report.plan)
-    return [report.redactor.redact_text(problem) for problem in report.problems_for(_as_argument)]
+    return [report.redactor.redact_text(problem) for problem in report.problems]
 
 
 def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
