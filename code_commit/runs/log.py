@@ -321,9 +321,14 @@ class AttemptLog:
         self.record.usage = self.record.usage or Usage()
 
     def responded(self, response: Response, notes: str) -> None:
-        self._take(response, notes)
-        self._responded = time.monotonic()
+        self.given(response, notes)
         self._log.save("responded")
+
+    def given(self, response: Response, notes: str) -> None:
+        """Record a response that nobody was asked for."""
+        self._log.write_text(self._name("response.txt"), response.text, sync=True)
+        self.record.notes = self._log.redactor.redact_cut(notes[:_MOST_NOTES])
+        self._responded = time.monotonic()
 
     def recorded_response(self) -> Response | None:
         """Return the response of this attempt of an interrupted run, None if there was none, or only its reply."""
@@ -341,14 +346,6 @@ class AttemptLog:
         """
         kept = read_sight(self._log.folder, self._name("query.txt"))
         return kept._replace(codebase=made_again.codebase, beside=made_again.beside) if kept else made_again
-
-    def given(self, response: Response, notes: str) -> None:
-        self._take(response, notes)
-        self._responded = time.monotonic()
-
-    def _take(self, response: Response, notes: str) -> None:
-        self._log.write_text(self._name("response.txt"), response.text, sync=True)
-        self.record.notes = self._log.redactor.redact_cut(notes[:_MOST_NOTES])
 
     def restored(self, edits: Sequence[FileEdit]) -> None:
         self._changed(edits)
