@@ -6,6 +6,7 @@ a file; files are 0600, folders 0700. run.json is rewritten atomically after eve
 
 import os
 import time
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -135,8 +136,6 @@ class RunLog:
         if isinstance(known, RejectedResponseError) and self.record.attempts and self.record.attempts[-1].rejections:
             message = rejection_of(self.record.attempts[-1])
         if status == Status.INTERNAL_ERROR:
-            import traceback
-
             with suppress(LogError):
                 self.write_text("traceback.txt", "".join(traceback.format_exception(error)))
             message = f"{type(error).__name__}; the traceback is in {self.shown_name('traceback.txt')}"
