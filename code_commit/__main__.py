@@ -7,7 +7,12 @@ import sys
 from code_commit.trust import clean_import_path, own_command
 
 
-def command() -> None:
+def tool() -> None:
+    """Run the command of this process for an agent that has called it as a tool."""
+    command(for_agent=True)
+
+
+def command(*, for_agent: bool = False) -> None:
     """Run the command of this process and end it at once."""
     gc.set_threshold(50_000)  # modules keep what they create, and collecting it took a twentieth of `--help`
     if sys.getfilesystemencoding() != "utf-8" and sys.executable:
@@ -23,7 +28,7 @@ def command() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # until our handlers are there: no traceback of an import
     from code_commit.cli import command
 
-    command(mistake)
+    command(mistake, for_agent=for_agent)
 
 
 def _start_in_utf8_mode() -> None:

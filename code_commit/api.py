@@ -21,6 +21,7 @@ from code_commit.codebase.text import Codebase
 from code_commit.commands import init
 from code_commit.commands.diff import net_edits
 from code_commit.commands.log import logged_run
+from code_commit.commands.output import Begun
 from code_commit.commands.rollup import make_rollup
 from code_commit.commands.run import run_main_job
 from code_commit.commands.stats import Comparison
@@ -94,15 +95,22 @@ def run(
     if on_step is not None and not callable(on_step):
         raise TypeError(f"on_step must be callable or None, not {on_step!r}")
     project = find_project(Path(directory))
-    progress = Progress(Redactor(find_secrets(project)), quiet=True, on_step=on_step)
+    begun = Begun()
+
+    def note(record: RunRecord, event: Event) -> None:
+        begun.note(record, event)
+        if on_step:
+            on_step(record, event)
+
+    progress = Progress(Redactor(find_secrets(project)), quiet=True, on_step=note)
     options = {"quiet": True, **settings}
     try:
         with hardened_meanwhile(), _naming_arguments():
             return run_main_job(project, options, progress, inputs)
     except CodeCommitError:
-        if progress.record is None:
+        if begun.record is None:
             raise
-        return progress.record
+        return begun.record
 
 
 def check(directory: Folder = ".", *, query: str | None = None, **settings: Any) -> list[str]:
@@ -115,10 +123,10 @@ def check(directory: Folder = ".", *, query: str | None = None, **settings: Any)
         project = find_project(Path(directory))
     except NotSetUpError as error:
         return [str(error)]
-    report = inspect_run(project, {"quiet": True, **settings}, inputs)
+    report = inspect_run(project, {"quiet": True, **settings}, inputs, _as_argument)
     if report.plan:
         check_codebase(report, report.plan)
-    return [report.redactor.redact_text(problem) for problem in report.problems_for(_as_argument)]
+    return [report.redactor.redact_text(problem) for problem in report.problems]
 
 
 def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,34 +7,50 @@ from contextlib import suppress
 from typing import NoReturn, TextIO
 
 from code_commit.commands import Call, parse
-from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted, NotSetUpError, known_error
+from code_commit.errors import (
+    EXIT_INTERNAL_ERROR,
+    CodeCommitError,
+    Interrupted,
+    NotSetUpError,
+    Word,
+    as_option,
+    in_words,
+    known_error,
+)
 from code_commit.interrupts import install_handlers, interruptible
 
 EXIT_BROKEN_PIPE = 128 + 13  # SIGPIPE
 
 
-def command(mistake: str = "") -> NoReturn:
+def command(mistake: str = "", *, for_agent: bool = False) -> NoReturn:
     """Run the command of this process and end it at once. A mistake in its `-C` keeps it from beginning.
 
     Python's own end takes modules and objects down one by one: a fifth of the time of `--help` and of `log`. It would
     also exit with 120 for messages that standard error did not take.
     """
-    code = main(mistake=mistake)
+    word: Word = as_option
+    if for_agent:
+        from code_commit.commands.mcp import as_argument as word
+    code = main(mistake=mistake, word=word)
     with suppress(OSError, ValueError):
         sys.stderr.flush()
     os._exit(code)
 
 
-def main(argv: Sequence[str] | None = None, mistake: str = "") -> int:
+def main(argv: Sequence[str] | None = None, mistake: str = "", word: Word = as_option) -> int:
+    """Run a command and return its exit code. `word` names the settings in the messages of errors."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     _open_standard_streams()
     try:
         install_handlers()
-        return _run(arguments, mistake)
+        return _run(arguments, mistake, word)
     except SystemExit as end:  # argparse has printed the help or the version
         return int(end.code or 0)
-    except (CodeCommitError, Interrupted) as error:
-        _complain(getattr(error, "complaint", "") or str(error), error)
+    except CodeCommitError as error:
+        _complain(error.complaint or in_words(error.message, word), error)
+        return error.exit_code
+    except Interrupted as error:
+        _complain(str(error), error)
         return error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -55,9 +71,9 @@ def _end_unexpected(error: Exception) -> int:
     return EXIT_INTERNAL_ERROR
 
 
-def _run(arguments: Sequence[str], mistake: str) -> int:
+def _run(arguments: Sequence[str], mistake: str, word: Word) -> int:
     try:
-        call = interruptible(lambda: _parse(arguments, mistake))
+        call = interruptible(lambda: _parse(arguments, mistake)).worded(word)
     except (CodeCommitError, Interrupted) as error:
         if "--json" in arguments:
             from code_commit.commands.output import print_failure

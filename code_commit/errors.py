@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from typing import ClassVar, Literal
 
     Message = tuple["str | Named", ...]
+    Word = Callable[["Named"], str]
     LLMErrorKind = Literal["network", "key", "quota", "too_long", "refused", "timeout", "budget", "replay"]
 else:
-    LLMErrorKind, Message = str, tuple
+    LLMErrorKind, Message, Word = str, tuple, object
 
 EXIT_SUCCESS = Status.SUCCESS.exit_code
 EXIT_BUILD_FAILED = Status.BUILD_FAILED.exit_code
@@ -63,7 +64,7 @@ def as_option(named: Named) -> str:
     return of_commands.get(named) or f"--{named.setting.replace('_', '-')} {named.value}".rstrip()
 
 
-def in_words(message: Message, word: Callable[[Named], str] = as_option) -> str:
+def in_words(message: Message, word: Word = as_option) -> str:
     """Return a message in the words of a surface, the command line's by default."""
     return "".join(word(part) if isinstance(part, Named) else part for part in message)
 

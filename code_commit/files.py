@@ -7,6 +7,7 @@ its descriptor was opened (syncfs(2)). Elsewhere every file gets its own fsync.
 
 import errno
 import fcntl
+import json
 import os
 import re
 import stat
@@ -95,8 +96,6 @@ def explain_unread(path: Path, name: str, error: OSError) -> str:
 
 def load_json(content: bytes | str) -> Any:
     """Return the value of a JSON text. Raises ValueError, also for one that is nested too deep."""
-    import json  # few commands read such a file
-
     try:
         return json.loads(content)
     except RecursionError as error:

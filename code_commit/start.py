@@ -14,7 +14,7 @@ from code_commit.check.codebase import codebase_for, codebase_warnings
 from code_commit.codebase.make import make_codebase, summary_of, write_parts
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
-from code_commit.errors import ApplyError, NotSetUpError
+from code_commit.errors import ApplyError, LLMError, NotSetUpError
 from code_commit.exchange import CHARACTERS_PER_TOKEN, Complete
 from code_commit.files import read_regular_file
 from code_commit.interrupts import hold_signals
@@ -75,6 +75,17 @@ class Run:
 
 
 @contextmanager
+def after_choice(choice: RunRecord | None) -> Iterator[None]:
+    """Raise LLMError for a run that cannot begin, if its files are chosen: what is paid for is resumed."""
+    try:
+        yield
+    except NotSetUpError as error:
+        if choice is None:
+            raise
+        raise LLMError(f"{error}\nThe files are already chosen: fix that, then code-commit resume") from error
+
+
+@contextmanager
 def start_run(
     plan: RunPlan,
     codebase: Codebase | None,
@@ -94,11 +105,12 @@ def start_run(
     progress.redactor = plan.redactor
     project.agent_config.mkdir(mode=0o700, exist_ok=True)
     with ExitStack() as stack:
-        stack.enter_context(lock_tree(project))
-        rules = capture_rules(project, settings, plan.redactor, plan.query)
-        log = _open_log(plan, codebase, progress, choice)
-        if plan.request is not None and codebase is not None:
-            _write_codebase(codebase, log, plan, progress)
+        with after_choice(choice):
+            stack.enter_context(lock_tree(project))
+            rules = capture_rules(project, settings, plan.redactor, plan.query)
+            log = _open_log(plan, codebase, progress, choice)
+            if plan.request is not None and codebase is not None:
+                _write_codebase(codebase, log, plan, progress)
         stack.enter_context(log)
         stack.enter_context(progress)
         if settings.keep_runs or settings.keep_days:

@@ -67,9 +67,9 @@ def with_parent_death_signal(words: list[str], root: os.PathLike[str]) -> list[s
     return [*([guard, "--pdeathsig", "TERM", "--"] if guard else []), *words]
 
 
-def own_command(root: str | os.PathLike[str] = "") -> list[str]:
+def own_command(root: str | os.PathLike[str] = "", entry: str = "command") -> list[str]:
     """Return the words that start the command anew, as `isolated`."""
-    return isolated("code_commit.__main__", "command", root)
+    return isolated("code_commit.__main__", entry, root)
 
 
 def isolated(module: str, function: str, root: str | os.PathLike[str] = "") -> list[str]:

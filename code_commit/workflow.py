@@ -64,13 +64,7 @@ def attempt_loop(run: Run) -> RunRecord:
         except RejectedResponseError as rejection:
             if attempt.record.cut_off:
                 log.add_warning("cut-off", cut_off_in_words(attempt.record, len(response.text)))
-            asks = isinstance(rejection, FilesAskedError)
-            is_last = (settings.on_rejected == "stop" and not asks) or number == task.attempts
-            was_told = attempt.record.cut_off and number > 1 and log.record.attempts[number - 2].cut_off
-            if is_last or was_told or isinstance(rejection, NotApprovedError):
-                same = [done for done in log.record.attempts[: number - 1] if done.reasons == attempt.record.reasons]
-                if same and not asks:
-                    rejection.name_reason(rejection_of(attempt.record))
+            if _ends_run(run, attempt.record, rejection):
                 raise
             conversation.was_rejected(attempt, Answer(response.text, blocks_of(response.text)), rejection)
             continue
@@ -84,6 +78,21 @@ def attempt_loop(run: Run) -> RunRecord:
             answer = Answer(response.text, blocks_of(response.text))
             conversation.build_failed(attempt, answer, build, changed, originals)
     return log.finish(Status.BUILD_FAILED)
+
+
+def _ends_run(run: Run, attempt: Attempt, rejection: RejectedResponseError) -> bool:
+    """Tell whether the run ends with this rejection. Let it name a reason that was shown for an earlier attempt alone.
+
+    It does after the last attempt, with `--on-rejected stop`, without approval, and if a second answer is cut off.
+    """
+    settings, earlier = run.plan.settings, run.log.record.attempts[: attempt.number - 1]
+    asks = isinstance(rejection, FilesAskedError)
+    is_last = attempt.number == most_attempts(settings) or (settings.on_rejected == "stop" and not asks)
+    was_told = attempt.cut_off and earlier and earlier[-1].cut_off
+    ends = bool(is_last or was_told or isinstance(rejection, NotApprovedError))
+    if ends and not asks and attempt.reasons in [done.reasons for done in earlier]:
+        rejection.name_reason(rejection_of(attempt))
+    return ends
 
 
 def _run_dry(run: Run, task: Task) -> RunRecord:

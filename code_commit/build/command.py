@@ -5,8 +5,10 @@ result.
 """
 
 import contextlib
+import ctypes
 import os
 import resource
+import shutil
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -77,7 +79,6 @@ def _check_interpreter(line: str, root: Path, environment: Mapping[str, str]) ->
 
 
 def _find(program: str, environment: Mapping[str, str]) -> str | None:
-    import shutil  # it imports what packs files; most scripts name their interpreter
 
     return shutil.which(program, path=environment.get("PATH"))
 
@@ -124,6 +125,4 @@ def hardened_meanwhile() -> Iterator[None]:
 def _prctl(option: int, value: int = 0) -> int:
     if sys.platform != "linux":
         return 0
-    import ctypes
-
     return int(ctypes.CDLL(None).prctl(option, value, 0, 0, 0))

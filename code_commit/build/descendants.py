@@ -5,6 +5,7 @@ setsid(2). We reap them as process 1 does: a build may wait until a process is g
 """
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
@@ -86,8 +87,6 @@ def _adopt_orphans(wanted: bool) -> bool:  # noqa: FBT001 - it is the value that
     """Make this process the parent of its orphaned descendants, or stop that; return the former state."""
     if sys.platform != "linux":
         return False
-    import ctypes
-
     prctl = ctypes.CDLL(None).prctl
     before = ctypes.c_int(0)
     prctl(GET_CHILD_SUBREAPER, ctypes.byref(before), 0, 0, 0)

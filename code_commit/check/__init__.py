@@ -23,7 +23,7 @@ from code_commit.check.tree import (
 )
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import read_codebase
-from code_commit.errors import TASK, Named, NoKeyError, NotSetUpError
+from code_commit.errors import TASK, Named, NoKeyError, NotSetUpError, Word, as_option
 from code_commit.files import is_folder
 from code_commit.llm.addresses import require_address
 from code_commit.llm.http import proxy_of
@@ -79,10 +79,10 @@ def _read_task_given() -> str:
     return require_text(content, name, ("pipe it in, or give it by ", TASK))
 
 
-def inspect_run(project: Project, options: Options, inputs: RunInputs = _NO_INPUTS) -> Report:
+def inspect_run(project: Project, options: Options, inputs: RunInputs = _NO_INPUTS, word: Word = as_option) -> Report:
     """Run every check that the command needs and return the report. Set its plan only if all parts could be made."""
     environment, needs = inputs.environment, inputs.needs
-    report = Report(Redactor(find_secrets(project, environment)))
+    report = Report(Redactor(find_secrets(project, environment)), word)
     try:
         check_agent_config(project)
     except NotSetUpError as error:

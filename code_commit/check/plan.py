@@ -9,7 +9,17 @@ from code_commit.build import Sandbox
 from code_commit.changes import RunWarning, WarningKind
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
-from code_commit.errors import Message, Named, NoKeyError, NotSetUpError, TooLittleMoneyError, in_lines, in_words
+from code_commit.errors import (
+    Message,
+    Named,
+    NoKeyError,
+    NotSetUpError,
+    TooLittleMoneyError,
+    Word,
+    as_option,
+    in_lines,
+    in_words,
+)
 from code_commit.exchange import CHARACTERS_PER_TOKEN
 from code_commit.llm.keys import Keys
 from code_commit.llm.models import longest_prompt
@@ -119,10 +129,11 @@ class Check(NamedTuple):
 class Report:
     """The checks in their order, the warnings of the run, and its plan where its parts are there.
 
-    `advice` follows the list of problems.
+    `advice` follows the list of problems. `word` names settings as the surface does that asked for the report.
     """
 
     redactor: Redactor
+    word: Word = as_option
     plan: RunPlan | None = None
     advice: str = ""
     checks: list[Check] = field(default_factory=list)
@@ -133,10 +144,6 @@ class Report:
         """The problems of all checks; a check has one in each line."""
         return [line for check in self.checks if check.problem is not None for line in check.problem.split("\n")]
 
-    def problems_for(self, word: Callable[[Named], str]) -> list[str]:
-        """Return the problems in the words of a surface."""
-        return [line for error in self._errors for line in in_words(error.message, word).split("\n")]
-
     @property
     def _errors(self) -> list[NotSetUpError]:
         failed = (check for check in self.checks if check.problem is not None)
@@ -146,15 +153,17 @@ class Report:
         self.warnings += [RunWarning(kind, message) for message in messages]
 
     def refuse(self, name: str, *problem: str | Named) -> None:
-        error = NotSetUpError(*problem)
-        self.checks.append(Check(name, str(error), error=error))
+        self._fail(name, NotSetUpError(*problem))
+
+    def _fail(self, name: str, error: NotSetUpError) -> None:
+        self.checks.append(Check(name, in_words(error.message, self.word), error=error))
 
     def ask(self, name: str, question: Callable[[], T], note: Callable[[T], str] = lambda _: "") -> T | None:
         """Return the answer to a question and report it; None where it raised NotSetUpError."""
         try:
             answer = question()
         except NotSetUpError as error:
-            self.checks.append(Check(name, str(error), error=error))
+            self._fail(name, error)
             return None
         self.checks.append(Check(name, None, note(answer)))
         return answer

@@ -13,11 +13,12 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from types import ModuleType
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, Self, TypeVar
 
-from code_commit.errors import NotSetUpError
+from code_commit.errors import NotSetUpError, Word
 from code_commit.settings import add_settings, did_you_mean
 from code_commit.version import __version__
 
@@ -72,12 +73,17 @@ class Call(NamedTuple):
     """A command with its arguments, which are the `Arguments` of its module."""
 
     command: str
-    arguments: object
+    arguments: Any
 
     def run(self) -> int:
         """Run the command and return its exit code."""
         code: int = load_command(self.command).run(self.arguments)
         return code
+
+    def worded(self, word: Word) -> Self:
+        """Return the call with messages that name settings so, as far as the command words them itself."""
+        has_words = "word" in type(self.arguments).__annotations__
+        return self._replace(arguments=replace(self.arguments, word=word)) if has_words else self
 
 
 def load_command(name: str) -> ModuleType:

@@ -60,7 +60,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Arguments) -> int:
     with recording("apply", arguments.options) as (project, progress):
-        return show_end(project, interruptible(lambda: _apply_saved(project, arguments, progress)))
+        return show_end(project, _apply_saved(project, arguments, progress))
 
 
 def _apply_saved(project: Project, arguments: Arguments, progress: Progress) -> RunRecord:

@@ -14,7 +14,7 @@ from code_commit.check.plan import Check, Report, hint_at_init
 from code_commit.check.tree import note_lost_failures
 from code_commit.commands import add_task
 from code_commit.commands.output import answering, output_of, print_coloured, print_json
-from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NoKeyError, NotSetUpError
+from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NoKeyError, NotSetUpError, Word, as_option
 from code_commit.project import Project
 from code_commit.runs.record import BuildResult
 from code_commit.runs.words import count, ending_of
@@ -37,12 +37,13 @@ _COLOURS = {"ok": "green", "PROBLEM": "red", "note": "yellow", "": ""}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
-    """The arguments of the command; `options` are the settings among them."""
+    """The arguments of the command; `options` are the settings among them, and `word` names settings in problems."""
 
     task: str | None = None
     query: str | None = None
     build: bool = False
     options: Options = field(default_factory=dict)
+    word: Word = as_option
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -55,7 +56,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Arguments) -> int:
     output, build = output_of(arguments.options), arguments.build
     with answering(as_json=output.json) as project:
-        report = inspect_run(project, arguments.options, inputs_of(project, arguments.task, arguments.query))
+        inputs = inputs_of(project, arguments.task, arguments.query)
+        report = inspect_run(project, arguments.options, inputs, arguments.word)
         if plan := report.plan:
             check_codebase(report, plan)
         note_lost_failures(report, project)

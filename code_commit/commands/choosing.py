@@ -73,8 +73,6 @@ class FileChooser:
             chosen = self.log.record.chosen
             names = ", ".join(map(shown, chosen)) or "-"
             self.log.finish(Status.SUCCESS, f"{count(len(chosen), 'file')} chosen: {names}")
-            if self.plan.inputs.command == "run":
-                self.progress.forget()  # its success is not that of the run, which begins only now
 
     @property
     def record(self) -> RunRecord | None:

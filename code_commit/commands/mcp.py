@@ -4,7 +4,7 @@ import sys
 
 from code_commit.commands import NoArguments
 from code_commit.commands.output import answering
-from code_commit.errors import EXIT_SUCCESS, NotSetUpError
+from code_commit.errors import CODEBASE, EXIT_SUCCESS, TASK, Named, NotSetUpError
 
 DESCRIPTION = """\
 Serves the commands check, rollup, run, diff, log, undo and apply as tools for
@@ -14,6 +14,15 @@ agent starts it: docs/mcp.md shows how to set that up. It needs an extra: pip
 install '.[mcp]', in the clone of code-commit."""
 
 EXAMPLES = "code-commit mcp"
+SETTINGS_OF_RUN = ("allow", "protect", "model", "max_cost")  # those that are arguments of the tool `run`
+
+
+def as_argument(named: Named) -> str:
+    """Word it for an agent, which calls tools and reads config.toml."""
+    if named in (TASK, CODEBASE):
+        return "run(query)" if named == TASK else "rollup"
+    name = named.setting if named.setting in SETTINGS_OF_RUN else f"{named.setting} (in config.toml)"
+    return f"{name} {named.value}".rstrip()
 
 
 def run(_: NoArguments) -> int:

@@ -33,12 +33,13 @@ from mcp_types import (
 from pydantic import BaseModel, Field, ValidationError
 
 from code_commit.api import list_runs, provider_of, read_record, uses_provider
-from code_commit.errors import Interrupted, NotSetUpError
+from code_commit.commands.mcp import as_argument
+from code_commit.errors import Interrupted, NotSetUpError, in_words
 from code_commit.files import read_regular_file
 from code_commit.interrupts import ENDING_SIGNALS
 from code_commit.project import AGENT_CONFIG, find_project
 from code_commit.runs.words import awaited, duration
-from code_commit.settings import SETTINGS, load_settings
+from code_commit.settings import load_settings
 from code_commit.terminal import shown
 from code_commit.trust import own_command, with_parent_death_signal
 from code_commit.version import __version__
@@ -46,7 +47,8 @@ from code_commit.version import __version__
 _INSTRUCTIONS = """\
 Another LLM writes a change of this project, build.sh checks it, and the LLM repairs a failing build, three times at \
 most. Nothing is committed. Call check first, then run with the task as query (it needs neither query.txt nor \
-codeRollup.txt then), then look at diff; undo takes a run back."""
+codeRollup.txt then), then look at diff; undo takes a run back. Messages may name commands: code-commit diff is the \
+tool diff, and a command that is no tool, such as code-commit resume, belongs into a shell."""
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _RENEWS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 _CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
@@ -252,15 +254,16 @@ async def _call_tool(context: ServerRequestContext, call: CallToolRequestParams)
                 "\n".join(_explain(call.name, fault["type"], fault["loc"], fault["msg"]) for fault in error.errors())
             )
         except (NotSetUpError, OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            return _result(f"{call.name} cannot be called with these arguments: {_as_called(str(reason))}")
+            said = in_words(error.message, as_argument) if isinstance(error, NotSetUpError) else ""
+            reason = said or getattr(error, "strerror", None) or error
+            return _result(f"{call.name} cannot be called with these arguments: {reason}")
         printed.seek(0)
         output = printed.read().decode("utf-8", "replace")
     if exit_code:
         said = f"exit code {exit_code}\n{said}"
     if not output:
         return _result(said, is_error=exit_code != 0)
-    value = json.loads(_as_called(output) if call.name == "check" else output)
+    value = json.loads(output)
     if isinstance(value, list):
         value = {"runs": list(map(_in_short, value[-_NEWEST:]))}
     text = value["diff"] if "diff" in value else json.dumps(value, ensure_ascii=False)
@@ -281,21 +284,6 @@ def _in_short(record: dict[str, Any]) -> dict[str, Any]:
     return {name: record[name] for name in _LISTED} | {"totals": totals}
 
 
-def _as_called(text: str) -> str:
-    """Return a command's message with tools and arguments in place of commands and options."""
-    text = text.replace("See: code-commit log --open.", "The tool log shows it.")
-    text = re.sub(r"(?m)^(\s*)code-commit resume", r"\1In a shell, code-commit resume", text)
-    text = re.sub(rf"code-commit ({'|'.join(_TOOLS)})( --open)?\b", r"\1", text.replace("code-commit -m", "run(query)"))
-    return re.sub(r"--([a-z]+(?:-[a-z]+)*)", _setting, text)
-
-
-def _setting(option: re.Match[str]) -> str:
-    name = option[1].replace("-", "_")
-    if name in _RunArguments.model_fields:
-        return name
-    return f"{name} (in config.toml)" if name in SETTINGS else option[0]
-
-
 def _result(*texts: str, structured: Any = None, is_error: bool = True) -> CallToolResult:
     content = [TextContent(text=text) for text in texts if text]
     return CallToolResult(content=list(content), structured_content=structured, is_error=is_error)
@@ -309,7 +297,7 @@ async def _run_command(
     If the request is cancelled or the client disconnects, the command is interrupted and leaves the tree whole.
     """
     process = await asyncio.create_subprocess_exec(
-        *with_parent_death_signal(own_command(), Path.cwd()),
+        *with_parent_death_signal(own_command(entry="tool"), Path.cwd()),
         *words,
         stdin=given,
         stdout=printed,
@@ -336,9 +324,9 @@ async def _follow(process: asyncio.subprocess.Process, context: ServerRequestCon
             is_open = False
         if is_open:
             elapsed, line = time.monotonic() - started, said.rstrip().rpartition(b"\n")[2].decode("utf-8", "replace")
-            told = filter(None, [_as_called(line), _awaited_by(process.pid)])
+            told = filter(None, [line, _awaited_by(process.pid)])
             await context.session.report_progress(elapsed, message=f"{duration(elapsed)}: {'; '.join(told)}")
-    return _as_called(said.decode("utf-8", "replace").rstrip())
+    return said.decode("utf-8", "replace").rstrip()
 
 
 def _awaited_by(process: int) -> str:

@@ -5,6 +5,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from code_commit.llm.keys import find_secrets
 from code_commit.project import TRANSACTION_FOLDER, Project, find_project
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import Command, RunRecord, error_facts, utc_timestamp
+from code_commit.runs.record import Command, Event, RunRecord, error_facts, utc_timestamp
 from code_commit.settings import ENVIRONMENT_PREFIX, OPTIONS, Options
 from code_commit.status import Status
 from code_commit.terminal import shown, shown_json
@@ -152,29 +153,43 @@ def print_failure(error: BaseException) -> None:
     print_json(redactor_of(current_folder()).redact_json(_end_of(error)))
 
 
+@dataclass(slots=True)
+class Begun:
+    """The record of the run that has begun, None before; `note` is told of its steps.
+
+    The success of a choice of files is not that of the run, which begins only then.
+    """
+
+    record: RunRecord | None = None
+
+    def note(self, record: RunRecord, _: Event) -> None:
+        self.record = None if record.is_auxiliary and record.request.get("for_run") else record
+
+
 @contextmanager
 def recording(command: Command, options: Options) -> Iterator[tuple[Project, Progress]]:
     """Yield the project and the progress to a command that changes files, and with `--json` print its record.
 
     `options` are the settings of the command line. A run that did not begin gets a record of the same shape. Signals
-    wait, except in `interruptible` work.
+    wait from the end of the command's work on.
     """
-    hold_signals()
-    folder, output = current_folder(), output_of(options)
-    progress = Progress(redactor_of(folder), quiet=output.quiet, verbose=output.verbose)
+    folder, output, begun = current_folder(), output_of(options), Begun()
+    progress = Progress(redactor_of(folder), quiet=output.quiet, verbose=output.verbose, on_step=begun.note)
     try:
         yield find_project(), progress
     except BrokenPipeError:
         raise
     except BaseException as error:
+        hold_signals()
         if isinstance(error, RejectedResponseError) and progress.quiet:
             error.add_note(str(error))  # otherwise its step has listed the reasons
-        if progress.record is None and output.json:
+        if begun.record is None and output.json:
             _print_record(_record_of_no_run(folder, command, options, error), progress)
         raise
     finally:
-        if progress.record and output.json:
-            _print_record(progress.record, progress)
+        hold_signals()
+        if begun.record and output.json:
+            _print_record(begun.record, progress)
 
 
 def _print_record(record: RunRecord, progress: Progress) -> None:

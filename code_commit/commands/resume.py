@@ -67,7 +67,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Arguments) -> int:
     options = {**Output()._asdict(), **arguments.options}  # this command line decides what is printed
     with recording("run", options) as (project, progress):
-        return interruptible(lambda: _resume(project, arguments.run, options, progress))
+        return _resume(project, arguments.run, options, progress)
 
 
 def _resume(project: Project, name: str, options: Options, progress: Progress) -> int:

@@ -10,13 +10,12 @@ from code_commit.commands import add_main_job
 from code_commit.commands.approve import approval_of
 from code_commit.commands.choosing import FileChooser
 from code_commit.commands.output import recording, show_end
-from code_commit.errors import LLMError, NotSetUpError
 from code_commit.interrupts import interruptible
 from code_commit.project import AGENT_CONFIG, ROLLUP_SCRIPT, Project
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
 from code_commit.settings import Options
-from code_commit.start import start_run
+from code_commit.start import after_choice, start_run
 from code_commit.workflow import attempt_loop
 
 DESCRIPTION = """\
@@ -55,7 +54,7 @@ def run(arguments: Arguments) -> int:
         inputs = inputs_of(project, arguments.task, arguments.query)
         if arguments.task is not None and not inputs.fresh:
             progress.say(f"codeRollup.txt stays as {ROLLUP_SCRIPT} wrote it: -m does not write it anew")
-        return show_end(project, interruptible(lambda: run_main_job(project, options, progress, inputs)))
+        return show_end(project, run_main_job(project, options, progress, inputs))
 
 
 def run_main_job(project: Project, options: Options, progress: Progress, inputs: RunInputs) -> RunRecord:
@@ -72,13 +71,9 @@ def run_main_job(project: Project, options: Options, progress: Progress, inputs:
         choice = chooser.record
     else:
         codebase = codebase_for(plan)
-    try:
+    with after_choice(choice):
         if plan.request:
             require_sendable(plan, codebase, is_paid=choice is not None)
         approve = approval_of(plan.settings, progress)
-        with start_run(plan, codebase, progress, approve=approve, choice=choice) as run:
-            return interruptible(lambda: attempt_loop(run))
-    except NotSetUpError as error:
-        if choice is None or progress.record is not None:
-            raise
-        raise LLMError(f"{error}\nThe files are already chosen: fix that, then code-commit resume") from error
+    with start_run(plan, codebase, progress, approve=approve, choice=choice) as run:
+        return interruptible(lambda: attempt_loop(run))

@@ -12,6 +12,7 @@ from code_commit.apply.restore import UndoScope, check_restorable, find_changed,
 from code_commit.commands.output import recording
 from code_commit.errors import EXIT_SUCCESS, LogError, NotSetUpError
 from code_commit.git import match_patterns
+from code_commit.interrupts import hold_signals
 from code_commit.paths.patterns import find_unmatched
 from code_commit.project import Project
 from code_commit.runs.diff import FileEdit
@@ -77,6 +78,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Arguments) -> int:
     force, attempt = arguments.force, arguments.attempt
     with recording("undo", arguments.options) as (project, progress):
+        hold_signals()
         if message := recover(project):
             progress.say(message)
         settings = load_settings(project, arguments.options)

@@ -6,6 +6,7 @@ a file; files are 0600, folders 0700. run.json is rewritten atomically after eve
 
 import os
 import time
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -135,8 +136,6 @@ class RunLog:
         if isinstance(known, RejectedResponseError) and self.record.attempts and self.record.attempts[-1].rejections:
             message = rejection_of(self.record.attempts[-1])
         if status == Status.INTERNAL_ERROR:
-            import traceback
-
             with suppress(LogError):
                 self.write_text("traceback.txt", "".join(traceback.format_exception(error)))
             message = f"{type(error).__name__}; the traceback is in {self.shown_name('traceback.txt')}"
@@ -321,9 +320,14 @@ class AttemptLog:
         self.record.usage = self.record.usage or Usage()
 
     def responded(self, response: Response, notes: str) -> None:
-        self._take(response, notes)
-        self._responded = time.monotonic()
+        self.given(response, notes)
         self._log.save("responded")
+
+    def given(self, response: Response, notes: str) -> None:
+        """Record a response that nobody was asked for."""
+        self._log.write_text(self._name("response.txt"), response.text, sync=True)
+        self.record.notes = self._log.redactor.redact_cut(notes[:_MOST_NOTES])
+        self._responded = time.monotonic()
 
     def recorded_response(self) -> Response | None:
         """Return the response of this attempt of an interrupted run, None if there was none, or only its reply."""
@@ -341,14 +345,6 @@ class AttemptLog:
         """
         kept = read_sight(self._log.folder, self._name("query.txt"))
         return kept._replace(codebase=made_again.codebase, beside=made_again.beside) if kept else made_again
-
-    def given(self, response: Response, notes: str) -> None:
-        self._take(response, notes)
-        self._responded = time.monotonic()
-
-    def _take(self, response: Response, notes: str) -> None:
-        self._log.write_text(self._name("response.txt"), response.text, sync=True)
-        self.record.notes = self._log.redactor.redact_cut(notes[:_MOST_NOTES])
 
     def restored(self, edits: Sequence[FileEdit]) -> None:
         self._changed(edits)

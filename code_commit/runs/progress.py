@@ -47,17 +47,12 @@ class Progress:
         self.redactor = redactor
         self.quiet = quiet
         self.verbose = verbose
-        self.record: RunRecord | None = None
         self._on_step = on_step
         self._region: _LiveRegion | None = None
         self._warned = 0
         self._retries: list[Retry] = []
         self._held = ""
         self._output = self._unfinished = b""
-
-    def forget(self) -> None:
-        """Forget the record: nothing that ends from now on is a part of that run."""
-        self.record = None
 
     def __enter__(self) -> Self:
         if not self.quiet and terminal.is_live_terminal(sys.stderr):
@@ -81,7 +76,6 @@ class Progress:
 
     def step(self, record: RunRecord, event: Event) -> None:
         """Print a step; on a terminal, retries for one reason become one line when they are over."""
-        self.record = record
         if event != "retrying":
             self._end_retries()
         if self._region:

@@ -7,7 +7,6 @@ The rules stand in the modules that own them, those for paths in the package `pa
 import functools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from code_commit.changes import (
@@ -24,13 +23,12 @@ from code_commit.changes import (
     VerifiedChanges,
 )
 from code_commit.errors import ApplyError, NotSetUpError
-from code_commit.files import decode_text, folders_of
+from code_commit.files import decode_text
 from code_commit.git import Index, UnansweredError, match_patterns
 from code_commit.paths import names
 from code_commit.paths.secrets import ENCRYPTING_FILTERS, explain_secret, is_secret_name
 from code_commit.project import Project
 from code_commit.redaction import Redactor
-from code_commit.runs.words import count
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.verify import ignored, new_paths, resemblance, tree
@@ -38,12 +36,13 @@ from code_commit.verify.content import (
     check_content,
     content_as_sent,
     find_damage,
-    lost_characters,
+    loss_warnings,
     read_umask,
     settle_new_files,
+    unlisted_warnings,
     verified_change,
 )
-from code_commit.verify.edits import STALE_PART, UNSEEN_PART, VisibleLines, find_shown, lines_in_ranges
+from code_commit.verify.edits import STALE_PART, UNSEEN_PART, VisibleLines, find_shown
 from code_commit.verify.formats import Surroundings, find_formats
 from code_commit.verify.ignored import IgnoreFiles, ignored_paths
 from code_commit.verify.markdown import without_fences
@@ -169,7 +168,7 @@ def verify_changes(
     except UnansweredError as error:
         raise ApplyError(f"{error}; nothing was changed") from error
     created = [change.path for change in verified if change.original is None]
-    losses = [*_loss_warnings(findings.changes, verified), *_unlisted_warnings(created, rules.index.files)]
+    losses = [*loss_warnings(findings.changes, verified), *unlisted_warnings(created, rules.index.files)]
     warnings = (*losses, *findings.reasons.warnings, *stale)
     return VerifiedChanges(project.root, tuple(verified), warnings, ends_alone=tuple(findings.reasons.left))
 
@@ -359,35 +358,6 @@ def _check_format(
         elif found is not None:
             findings.add(change.path, found.rule, f"{found.fact}: {found.advice}", found.line)
     return change
-
-
-def _loss_warnings(asked: Iterable[RequestedChange], verified: Iterable[VerifiedChange]) -> Iterator[RunWarning]:
-    """Yield a warning for each file that shrinks to under half, or more than half of which ranges replace."""
-    edits = {change.path: change.edits for change in asked if isinstance(change, EditBlock)}
-    for change in verified:
-        if change.original is None and (lost := lost_characters(change.content or b"")):
-            message = f"{shown(change.path)} holds U+FFFD, which stands for a lost character: {count(lost, 'time')}"
-            yield RunWarning("damaged", message, change.path)
-        if change.original is None or change.content is None:
-            continue
-        path, old, new = shown(change.path), change.original.content, change.content
-        if 2 * len(new) < len(old):
-            message = f"{path} shrinks to under half: from {len(old)} to {len(new)} bytes"
-            yield RunWarning("shrunk", message, change.path)
-        if not any(edit.last for edit in edits.get(change.path, ())):
-            continue
-        size = old.count(b"\n")
-        if 2 * (lines := lines_in_ranges(edits[change.path], size - new.count(b"\n"))) > size:
-            message = f"{path}: ranges replace {lines:,} of its {size:,} lines: check what they take away"
-            yield RunWarning("shrunk", message, change.path)
-
-
-def _unlisted_warnings(created: Iterable[str], indexed: AbstractSet[str]) -> Iterator[RunWarning]:
-    """Yield a warning for each new file in a folder that takes the place of a file."""
-    for path in created:
-        for folder in folders_of([path]) & indexed:
-            message = f"{shown(path)}: git status shows it once git add has taken {shown(folder)}, which was a file"
-            yield RunWarning("review", f"{message}; code-commit diff shows it now", path)
 
 
 def _check_seen(findings: _Findings, originals: Originals, sight: Sight, *, strict: bool) -> Iterator[RunWarning]:

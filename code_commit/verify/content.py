@@ -8,7 +8,8 @@ damaged       a character was lost: U+FFFD stands where the original has none
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,15 +20,18 @@ from code_commit.changes import (
     FileReplacement,
     OriginalFile,
     RequestedChange,
+    RunWarning,
     VerifiedChange,
     quoted,
 )
-from code_commit.files import decode_text
+from code_commit.files import decode_text, folders_of
 from code_commit.paths.names import Fault
 from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.runs.renames import find_renames
-from code_commit.verify.edits import ContentFault, VisibleLines, edit_text
+from code_commit.runs.words import count
+from code_commit.terminal import shown
+from code_commit.verify.edits import ContentFault, VisibleLines, edit_text, lines_in_ranges
 from code_commit.verify.formats import Suspicion
 from code_commit.verify.writing import whole_text, whole_text_as_sent
 
@@ -153,3 +157,32 @@ def read_umask() -> int:
     umask = os.umask(0o077)  # macOS has no /proc
     os.umask(umask)
     return umask
+
+
+def loss_warnings(asked: Iterable[RequestedChange], verified: Iterable[VerifiedChange]) -> Iterator[RunWarning]:
+    """Yield a warning for each file that shrinks to under half, or more than half of which ranges replace."""
+    edits = {change.path: change.edits for change in asked if isinstance(change, EditBlock)}
+    for change in verified:
+        if change.original is None and (lost := lost_characters(change.content or b"")):
+            message = f"{shown(change.path)} holds U+FFFD, which stands for a lost character: {count(lost, 'time')}"
+            yield RunWarning("damaged", message, change.path)
+        if change.original is None or change.content is None:
+            continue
+        path, old, new = shown(change.path), change.original.content, change.content
+        if 2 * len(new) < len(old):
+            message = f"{path} shrinks to under half: from {len(old)} to {len(new)} bytes"
+            yield RunWarning("shrunk", message, change.path)
+        if not any(edit.last for edit in edits.get(change.path, ())):
+            continue
+        size = old.count(b"\n")
+        if 2 * (lines := lines_in_ranges(edits[change.path], size - new.count(b"\n"))) > size:
+            message = f"{path}: ranges replace {lines:,} of its {size:,} lines: check what they take away"
+            yield RunWarning("shrunk", message, change.path)
+
+
+def unlisted_warnings(created: Iterable[str], indexed: AbstractSet[str]) -> Iterator[RunWarning]:
+    """Yield a warning for each new file in a folder that takes the place of a file."""
+    for path in created:
+        for folder in folders_of([path]) & indexed:
+            message = f"{shown(path)}: git status shows it once git add has taken {shown(folder)}, which was a file"
+            yield RunWarning("review", f"{message}; code-commit diff shows it now", path)

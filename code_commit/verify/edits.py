@@ -16,6 +16,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from difflib import SequenceMatcher
 from itertools import islice, pairwise
 from typing import NamedTuple
 
@@ -276,8 +277,6 @@ def _words(line: str) -> set[str]:
 
 
 def _likeness(lines: Sequence[str], find: Sequence[str]) -> float:
-    from difflib import SequenceMatcher  # no answer that can be used needs it
-
     there, wanted = ("\n".join(passage)[:_MOST_CHARACTERS] for passage in (lines, find))
     return SequenceMatcher(None, there, wanted, autojunk=False).ratio()
 

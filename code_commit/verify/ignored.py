@@ -7,6 +7,7 @@ rejected.
 
 import os
 import stat
+import tempfile
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
@@ -73,8 +74,6 @@ def find_ignored(paths: Collection[str], project: Project, before: IgnoreFiles) 
 
 def _check_ignore_before(paths: Iterable[str], options: Sequence[str], root: str, before: IgnoreFiles) -> set[str]:
     """Ask over a work tree that holds nothing but copies of the ignore files of before the run."""
-    import tempfile  # few builds change an ignore file
-
     with tempfile.TemporaryDirectory(prefix="code-commit-") as folder:
         for path, content in before.items():
             if content:

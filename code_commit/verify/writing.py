@@ -6,6 +6,7 @@ stays missing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
 from itertools import chain
 from typing import NamedTuple
 
@@ -135,8 +136,6 @@ def _differing(old: Sequence[str], new: Sequence[str]) -> Iterator[Block]:
         if not 0 < (stop - start) * (last - first) <= _MOST_PAIRS:
             yield block
             continue
-        from difflib import SequenceMatcher  # few files have several line ends
-
         matcher = SequenceMatcher(None, old[start:stop], new[first:last], autojunk=False)
         for tag, a, b, c, d in matcher.get_opcodes():
             if tag != "equal":
