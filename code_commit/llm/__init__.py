@@ -279,8 +279,10 @@ def is_same_model(asked: str, answered: str) -> bool:
 LLM = NetworkLLM | ReplayLLM  # a context manager; leaving it closes the connection
 
 
-def open_llm(config: LlmConfig, project: Project, ledger: Ledger, answered: int = 0) -> LLM:
+def open_llm(
+    config: LlmConfig, project: Project, ledger: Ledger, answered: int = 0, timing: Timing | None = None
+) -> LLM:
     """Return the LLM, past so many recorded responses; nothing is sent yet. Raises NotSetUpError."""
     if VENDORS[config.choice.provider].api is None:
         return ReplayLLM(config.choice, project, answered)
-    return NetworkLLM(config, project, ledger)
+    return NetworkLLM(config, project, ledger, timing)

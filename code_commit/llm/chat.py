@@ -24,6 +24,7 @@ _CLOSING_FENCE = re.compile(rf"\^{{3}}[ \t]*({'|'.join(CLOSING)})?\s*")
 _OF_THOUGHTS = re.compile("reason|think|thought")  # a member with the thoughts; servers name it in many ways
 
 _RENAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+_OF_ANSWER = frozenset(["completion_tokens", "output_tokens", "total_tokens"])  # counts that grow with the answer
 _REPEATED, _MOST_REPEATED = "repeated_prompt", 2_000
 
 
@@ -131,6 +132,7 @@ class _Draft:
         self.size = 0
         self.finish = ""
         self._completion: dict[str, Any] = {}
+        self._is_counted = False
         self._refusals: list[str] = []
         self._thoughts: dict[str, list[str]] = {}
 
@@ -140,10 +142,14 @@ class _Draft:
             if name != "choices" and value is not None:
                 is_usage = name == "usage"
                 self._completion[name] = larger_counts(self._completion.get(name), value) if is_usage else value
-        before = len(self.contents)
-        for choice in list_of(chunk, "choices"):
+        before, choices = len(self.contents), list_of(chunk, "choices")
+        for choice in choices:
             if member(choice, "index") in (0, None):
                 self._add_choice(choice)
+        if choices and not self.finish:
+            self._is_counted = False
+        elif members_of(chunk, "usage"):
+            self._is_counted = True
         return "".join(self.contents[before:])
 
     def _add_choice(self, choice: Any) -> None:
@@ -158,6 +164,9 @@ class _Draft:
         self.finish = text_of(choice, "finish_reason") or self.finish
 
     def whole(self) -> dict[str, Any]:
+        """Return the completion, without counts of the answer that came before its end: the last ones are missing."""
+        if not self._is_counted and (so_far := members_of(self._completion, "usage")):
+            self._completion["usage"] = {name: count for name, count in so_far.items() if name not in _OF_ANSWER}
         message = {"role": "assistant", "content": "".join(self.contents), "refusal": "".join(self._refusals) or None}
         message |= {name: "".join(parts) for name, parts in self._thoughts.items()}
         choices = [{"index": 0, "message": message, "finish_reason": self.finish or None}]
