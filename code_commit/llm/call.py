@@ -97,7 +97,7 @@ class Call:
             if failure.kind in _UNREACHED:
                 alike = sum(each.kind == failure.kind for each in past)
                 limit = min(limit, delay * (1 + _LIMITS[failure.kind][0] - alike))
-            status = failure.reply.status if failure.reply else None
+            status = failure.status or (failure.reply.status if failure.reply else None)
             self.listener.retrying(FailedRequest(failure.reason, status, delay, limit))
             self.timing.sleep(delay)
 
@@ -122,7 +122,7 @@ class Call:
         if failure.reply is not None:
             self.replied(failure.reply)
         kind: LLMErrorKind = "refused" if failure.kind == "missing" else "network"
-        if failure.reply and failure.reply.status in TOO_MANY_REQUESTS:
+        if failure.status in TOO_MANY_REQUESTS:
             kind = "quota"
         raise LLMError(f"{failure.reason}; {why}", kind) from None
 
@@ -137,8 +137,12 @@ class Call:
             raise self.garbage(reply)
         raise self.refusal(reply)
 
-    def refusal(self, reply: Reply) -> RefusedRequestError | PassingFailure:
-        return refusal_of(reply, self.endpoint, self.timing.wall_clock())
+    def refusal(self, reply: Reply, where: str = "", errors: Any = None) -> RefusedRequestError | PassingFailure:
+        """Return what a refusal comes to; `errors` are the parts of its reply that say why, if not all of it does."""
+        judged = reply if errors is None else reply._replace(body={"error": errors})
+        failure = refusal_of(judged, self.endpoint, self.timing.wall_clock(), where)
+        failure.reply = reply
+        return failure
 
     def garbage(self, reply: Reply) -> PassingFailure:
         words = error_message(reply.body, self.endpoint)

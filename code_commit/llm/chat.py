@@ -9,7 +9,6 @@ from code_commit.grammar import CLOSING
 from code_commit.llm.call import DONE, Call, Events, truncated_prompt
 from code_commit.llm.http import Endpoint, PassingFailure, Reply
 from code_commit.llm.openai import takes_cache_options
-from code_commit.llm.refusals import error_message
 from code_commit.llm.usage import Counts, first_count, maybe_count, usage_of
 from code_commit.llm.values import count_of, has_count, larger_counts, list_of, member, members_of, text_of
 from code_commit.llm.vendor import API, Model, Vendor, cut_off, estimate_tokens
@@ -69,9 +68,8 @@ def read(call: Call, reply: Reply) -> Response:
     if not finish:
         raise call.broken("no finish_reason")
     if finish.lower() in _PASSING:
-        words = error_message([member(choice, "error"), member(completion, "error")], call.endpoint)
-        said = f"{call.endpoint.host} broke the answer off (finish_reason {finish})"
-        raise PassingFailure(f"{said}: {words}" if words else said, reply=reply)
+        errors = [member(choice, "error"), member(completion, "error")]
+        raise call.refusal(reply, f"{call.endpoint.host} broke the answer off (finish_reason {finish})", errors)
     headers, refusal = reply.headers, text_of(choice, "message", "refusal")
     text = _content(member(choice, "message", "content"))
     _refuse_truncated_prompt(call, completion, text)

@@ -95,7 +95,7 @@ class PassingFailure(Exception):  # noqa: N818 - it becomes an LLMError if it do
 
     `kind` is `refused` if nothing on this machine speaks to us there, `unresolved` if nobody has known the name of the
     host in this run, `missing` if the job may not be recorded everywhere yet, else `busy`. `may_be_paid` says that the
-    provider may have begun an answer.
+    provider may have begun an answer, `status` is the reply's, or one in its body.
     """
 
     reason: str
@@ -103,6 +103,7 @@ class PassingFailure(Exception):  # noqa: N818 - it becomes an LLMError if it do
     delay: float | None = None
     reply: Reply | None = None
     may_be_paid: bool = False
+    status: int | None = None
 
 
 class OpenReply(NamedTuple):
