@@ -16,6 +16,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from code_commit.build.devices import device_mounts
 from code_commit.build.process import Started, end_guardian, start_process
 from code_commit.errors import Named, NotSetUpError
 from code_commit.files import read_regular_file, write_all
@@ -43,9 +44,6 @@ CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_S
 SYS_ADMIN, SYS_PTRACE (another process's /proc/PID/root), MKNOD, SYS_RAWIO, DAC_READ_SEARCH and BPF."""
 
 PRIVATE_FOLDERS = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - their content is not the build's
-
-DEVICES = ("fuse", "kvm", "net", "dri", "kfd", "shm")
-"""Root's in the sandbox beside the usual files of /dev: the rest of it holds the disks."""
 
 _GO = b"go"  # a byte for each time that bubblewrap waits at the gate
 _GUARD = 'if read -r first; then read -r _; kill -KILL "$first" "-$first"; fi; kill -KILL 0'
@@ -224,9 +222,7 @@ def _start_guardian(gate: int) -> subprocess.Popen[bytes]:
 def _guard() -> Iterator[str]:
     yield from ("--dev-bind", "/", "/")
     if os.geteuid() == 0:
-        yield from ("--dev", "/dev")
-        for name in DEVICES:
-            yield from ("--dev-bind-try", f"/dev/{name}", f"/dev/{name}")
+        yield from ("--dev", "/dev", *device_mounts())
         yield from ("--ro-bind", "/sys", "/sys", *_KERNEL_SETTINGS)
 
 

@@ -244,7 +244,11 @@ class NetworkLLM:
     def _price(self, reply: Reply, bid: Bid | None, reserved: float) -> Settlement:
         usage = self._api.usage(reply.body)
         cost = cost_of(self._choice, self._endpoint.settings, usage, bid.tokens if bid else 0)
-        return Settlement(reserved, usage, cost, min(bid.unsettled_after(usage), reserved) if bid else 0.0)
+        if bid is None:
+            return Settlement(reserved, usage, cost)
+        is_known = bid.usd <= reserved + ROUNDING  # which part of the reservation is the answer's
+        most = reserved if is_known else max(0.0, reserved - (cost or 0.0))
+        return Settlement(reserved, usage, cost, min(bid.unsettled_after(usage), most))
 
     def _understand(self, call: Call, reply: Reply, settlement: Settlement) -> Response:
         """Return the answer in a reply. Raises LLMError or PassingFailure if it has none."""
@@ -279,8 +283,10 @@ def is_same_model(asked: str, answered: str) -> bool:
 LLM = NetworkLLM | ReplayLLM  # a context manager; leaving it closes the connection
 
 
-def open_llm(config: LlmConfig, project: Project, ledger: Ledger, answered: int = 0) -> LLM:
+def open_llm(
+    config: LlmConfig, project: Project, ledger: Ledger, answered: int = 0, timing: Timing | None = None
+) -> LLM:
     """Return the LLM, past so many recorded responses; nothing is sent yet. Raises NotSetUpError."""
     if VENDORS[config.choice.provider].api is None:
         return ReplayLLM(config.choice, project, answered)
-    return NetworkLLM(config, project, ledger)
+    return NetworkLLM(config, project, ledger, timing)

@@ -10,6 +10,7 @@ from code_commit.errors import LLMError, NotSetUpError, OverBudgetError
 from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
 from code_commit.llm import LLM, open_llm
 from code_commit.llm.addresses import remember_address
+from code_commit.llm.http import Timing
 from code_commit.llm.ledger import Ledger
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project
@@ -20,13 +21,13 @@ _LAST_LOOK = 10.0  # in seconds: the wait for a job of the first model before th
 
 
 @contextmanager
-def asking(llm: LlmConfig, project: Project, log: RunLog) -> Iterator[Complete]:
+def asking(llm: LlmConfig, project: Project, log: RunLog, timing: Timing | None = None) -> Iterator[Complete]:
     """Yield the function that asks the LLM of a run, or its fallback once that has taken over. Raises NotSetUpError."""
     remember_address(llm, project)
     if llm.fallback:
         remember_address(llm.fallback, project, "fallback")
     with ExitStack() as stack:
-        asker = _Asker(llm, project, log, stack)
+        asker = _Asker(llm, project, log, stack, timing)
         asker.open(asker.current)  # raises before anything is sent
         yield asker.complete
 
@@ -34,9 +35,9 @@ def asking(llm: LlmConfig, project: Project, log: RunLog) -> Iterator[Complete]:
 class _Asker:
     """Asks the LLM of a run, then its fallback, and first fetches the job of an earlier call."""
 
-    def __init__(self, llm: LlmConfig, project: Project, log: RunLog, stack: ExitStack) -> None:
+    def __init__(self, llm: LlmConfig, project: Project, log: RunLog, stack: ExitStack, timing: Timing | None) -> None:
         self._first, self._fallback = llm, llm.fallback
-        self._project, self._log, self._stack = project, log, stack
+        self._project, self._log, self._stack, self._timing = project, log, stack, timing
         cost = log.record.cost
         self._ledger = Ledger(llm.settings.max_cost, cost.settled or 0.0, cost.unsettled)
         self._opened: list[tuple[LlmConfig, LLM]] = []
@@ -113,7 +114,7 @@ class _Asker:
         answered = sum(attempt.finish_reason is not None for attempt in self._log.record.attempts)
         if self._log.record.choice and config.settings.select_model in ("", str(config.choice)):
             answered += self._log.record.choice.calls
-        llm = open_llm(config, self._project, self._ledger, answered)
+        llm = open_llm(config, self._project, self._ledger, answered, self._timing)
         self._stack.enter_context(llm)
         self._opened.append((config, llm))
         return llm

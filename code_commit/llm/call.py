@@ -35,9 +35,12 @@ HasAnswer = Callable[[Any], bool]  # tells whether a body, or an event, holds a 
 Events = Iterator[tuple[str, Any]]  # the type and the parsed data of each event of a stream, as they come
 
 _LIMITS: Mapping[FailureKind, tuple[int, str]] = {
-    "refused": (4, "start the server there, or name another with --base-url"),
+    "refused": (4, "start the server there, or name another with --base-url (a proxy: HTTPS_PROXY)"),
+    "unresolved": (4, "check the name in --base-url (a proxy: HTTPS_PROXY), and the network"),
     "missing": (5, "it has expired, or this server may not support background jobs: try --model chat:NAME there"),
 }  # the retries of each kind of failure, and the advice after them; busy servers have no limit
+
+_UNREACHED: tuple[FailureKind, ...] = ("refused", "unresolved")
 
 _LIMIT_OF_PAID = (5, "each of the requests may have started an answer that is paid for")
 """The same limit for failures of any kind that may be billed."""
@@ -91,10 +94,10 @@ class Call:
             past.append(failure)
             delay = self._delay_after(past, longest_wait or self.timing.longest_backoff)
             limit = self.connection.remaining
-            if failure.kind == "refused":
-                refused = sum(each.kind == "refused" for each in past)
-                limit = min(limit, delay * (1 + _LIMITS["refused"][0] - refused))
-            status = failure.reply.status if failure.reply else None
+            if failure.kind in _UNREACHED:
+                alike = sum(each.kind == failure.kind for each in past)
+                limit = min(limit, delay * (1 + _LIMITS[failure.kind][0] - alike))
+            status = failure.status or (failure.reply.status if failure.reply else None)
             self.listener.retrying(FailedRequest(failure.reason, status, delay, limit))
             self.timing.sleep(delay)
 
@@ -109,7 +112,7 @@ class Call:
         if failure.delay:
             delay = max(failure.delay, _SHORTEST_OBEYED)
         if delay >= self.connection.remaining:
-            is_asked = failure.delay and failure.kind != "refused"  # a refused connection has no Retry-After
+            is_asked = failure.delay and failure.kind not in _UNREACHED  # else it is our own pause
             asked = f"; it asks to wait {duration(delay)}" if is_asked else ""
             limit = f"the next try would pass the limit of {duration(self._timeout)} (--llm-timeout)"
             self._give_up(failure, f"given up{asked}: {limit}")
@@ -119,7 +122,7 @@ class Call:
         if failure.reply is not None:
             self.replied(failure.reply)
         kind: LLMErrorKind = "refused" if failure.kind == "missing" else "network"
-        if failure.reply and failure.reply.status in TOO_MANY_REQUESTS:
+        if failure.status in TOO_MANY_REQUESTS:
             kind = "quota"
         raise LLMError(f"{failure.reason}; {why}", kind) from None
 
@@ -134,8 +137,12 @@ class Call:
             raise self.garbage(reply)
         raise self.refusal(reply)
 
-    def refusal(self, reply: Reply) -> RefusedRequestError | PassingFailure:
-        return refusal_of(reply, self.endpoint, self.timing.wall_clock())
+    def refusal(self, reply: Reply, where: str = "", errors: Any = None) -> RefusedRequestError | PassingFailure:
+        """Return what a refusal comes to; `errors` are the parts of its reply that say why, if not all of it does."""
+        judged = reply if errors is None else reply._replace(body={"error": errors})
+        failure = refusal_of(judged, self.endpoint, self.timing.wall_clock(), where)
+        failure.reply = reply
+        return failure
 
     def garbage(self, reply: Reply) -> PassingFailure:
         words = error_message(reply.body, self.endpoint)

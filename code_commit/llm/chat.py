@@ -9,7 +9,6 @@ from code_commit.grammar import CLOSING
 from code_commit.llm.call import DONE, Call, Events, truncated_prompt
 from code_commit.llm.http import Endpoint, PassingFailure, Reply
 from code_commit.llm.openai import takes_cache_options
-from code_commit.llm.refusals import error_message
 from code_commit.llm.usage import Counts, first_count, maybe_count, usage_of
 from code_commit.llm.values import count_of, has_count, larger_counts, list_of, member, members_of, text_of
 from code_commit.llm.vendor import API, Model, Vendor, cut_off, estimate_tokens
@@ -24,6 +23,7 @@ _CLOSING_FENCE = re.compile(rf"\^{{3}}[ \t]*({'|'.join(CLOSING)})?\s*")
 _OF_THOUGHTS = re.compile("reason|think|thought")  # a member with the thoughts; servers name it in many ways
 
 _RENAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+_OF_ANSWER = frozenset(["completion_tokens", "output_tokens", "total_tokens"])  # counts that grow with the answer
 _REPEATED, _MOST_REPEATED = "repeated_prompt", 2_000
 
 
@@ -68,9 +68,8 @@ def read(call: Call, reply: Reply) -> Response:
     if not finish:
         raise call.broken("no finish_reason")
     if finish.lower() in _PASSING:
-        words = error_message([member(choice, "error"), member(completion, "error")], call.endpoint)
-        said = f"{call.endpoint.host} broke the answer off (finish_reason {finish})"
-        raise PassingFailure(f"{said}: {words}" if words else said, reply=reply)
+        errors = [member(choice, "error"), member(completion, "error")]
+        raise call.refusal(reply, f"{call.endpoint.host} broke the answer off (finish_reason {finish})", errors)
     headers, refusal = reply.headers, text_of(choice, "message", "refusal")
     text = _content(member(choice, "message", "content"))
     _refuse_truncated_prompt(call, completion, text)
@@ -131,6 +130,7 @@ class _Draft:
         self.size = 0
         self.finish = ""
         self._completion: dict[str, Any] = {}
+        self._is_counted = False
         self._refusals: list[str] = []
         self._thoughts: dict[str, list[str]] = {}
 
@@ -140,10 +140,14 @@ class _Draft:
             if name != "choices" and value is not None:
                 is_usage = name == "usage"
                 self._completion[name] = larger_counts(self._completion.get(name), value) if is_usage else value
-        before = len(self.contents)
-        for choice in list_of(chunk, "choices"):
+        before, choices = len(self.contents), list_of(chunk, "choices")
+        for choice in choices:
             if member(choice, "index") in (0, None):
                 self._add_choice(choice)
+        if choices and not self.finish:
+            self._is_counted = False
+        elif members_of(chunk, "usage"):
+            self._is_counted = True
         return "".join(self.contents[before:])
 
     def _add_choice(self, choice: Any) -> None:
@@ -158,6 +162,9 @@ class _Draft:
         self.finish = text_of(choice, "finish_reason") or self.finish
 
     def whole(self) -> dict[str, Any]:
+        """Return the completion, without counts of the answer that came before its end: the last ones are missing."""
+        if not self._is_counted and (so_far := members_of(self._completion, "usage")):
+            self._completion["usage"] = {name: count for name, count in so_far.items() if name not in _OF_ANSWER}
         message = {"role": "assistant", "content": "".join(self.contents), "refusal": "".join(self._refusals) or None}
         message |= {name: "".join(parts) for name, parts in self._thoughts.items()}
         choices = [{"index": 0, "message": message, "finish_reason": self.finish or None}]

@@ -20,9 +20,9 @@ from code_commit.settings import Settings
 from code_commit.terminal import shown
 
 E = TypeVar("E", bound=BaseException)
-FailureKind = Literal["busy", "refused", "missing"]
+FailureKind = Literal["busy", "refused", "unresolved", "missing"]
 _LONGEST_UNPACKED = 1 << 20  # in bytes, of a refusal
-_PAUSE_WHERE_REFUSED = 2.5  # in seconds, four times: a local server silent for ten seconds is not running
+_PAUSE_UNREACHED = 2.5  # in seconds, four times: a local server silent for ten seconds is not running
 
 
 class Endpoint(NamedTuple):
@@ -93,8 +93,9 @@ class Reply(NamedTuple):
 class PassingFailure(Exception):  # noqa: N818 - it becomes an LLMError if it does not pass
     """The call failed in a way that can pass. `delay` is the wait that the API asked for, in seconds.
 
-    `kind` is `refused` if nothing on this machine speaks to us there, `missing` if the job may not be recorded
-    everywhere yet, else `busy`. `may_be_paid` says that the provider may have begun an answer.
+    `kind` is `refused` if nothing on this machine speaks to us there, `unresolved` if nobody has known the name of the
+    host in this run, `missing` if the job may not be recorded everywhere yet, else `busy`. `may_be_paid` says that the
+    provider may have begun an answer, `status` is the reply's, or one in its body.
     """
 
     reason: str
@@ -102,6 +103,7 @@ class PassingFailure(Exception):  # noqa: N818 - it becomes an LLMError if it do
     delay: float | None = None
     reply: Reply | None = None
     may_be_paid: bool = False
+    status: int | None = None
 
 
 class OpenReply(NamedTuple):
@@ -129,8 +131,9 @@ class Connection:
         self.has_sent = False
         """Whether any part of the latest request may have reached the API."""
         self._socket: Any = None
-        self._is_shut = False
+        self._is_shut, self._is_connected, self._was_connected = False, False, False
         context, proxy = _make_ssl_context(endpoint.base_url), proxy_of(endpoint.base_url)
+        self._proxy = urlsplit(proxy or "")
         self._new_client = partial(httpx.Client, headers=headers, verify=context, trust_env=False, proxy=proxy)
         try:
             self._client = self._new_client()
@@ -172,7 +175,7 @@ class Connection:
                 extensions={"trace": self._watch},
             )
         with self._shut_at_the_deadline(remaining):
-            self.has_sent = True
+            self.has_sent, self._is_connected = True, False
             with self._translated_errors():
                 response = self._client.send(request, stream=True)
             try:
@@ -234,6 +237,7 @@ class Connection:
     def _watch(self, event: str, details: Mapping[str, Any]) -> None:
         """Remember the socket of a new connection."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            self._is_connected = self._was_connected = True
             self._socket = details["return_value"].get_extra_info("socket")
             _keep_alive(self._socket, *self.timing.alive)
 
@@ -249,7 +253,24 @@ class Connection:
             self.has_sent = self.has_sent and not isinstance(error, unsent)
             if self._is_shut or (isinstance(error, httpx.ReadTimeout) and self.remaining <= 0.1):
                 raise self._out_of_time() from None
+            if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) and not self._is_connected:
+                raise self._explain_unreached(error) from None
             raise _explain_failure(error, self.endpoint) from None
+
+    def _explain_unreached(self, error: Exception) -> PassingFailure:
+        """Return the failure to connect to the host, or to the proxy before it."""
+        import socket
+
+        host, netloc = self.endpoint.host, self.endpoint.netloc
+        if self._proxy.hostname:  # whose address may hold a password
+            host = shown(self._proxy.hostname)
+            netloc = f"the proxy {host}" + (f":{self._proxy.port}" if self._proxy.port else "")
+        failure = PassingFailure(f"no connection to {netloc} ({_words_of(error)})")
+        if _find_cause(error, socket.gaierror) and not self._was_connected:
+            failure.kind, failure.delay = "unresolved", _PAUSE_UNREACHED
+        elif is_this_machine(host) and _find_cause(error, ConnectionRefusedError):
+            failure.kind, failure.delay = "refused", _PAUSE_UNREACHED
+        return failure
 
 
 def proxy_of(base_url: str) -> str | None:
@@ -300,19 +321,20 @@ def _explain_failure(error: Exception, endpoint: Endpoint) -> LLMError | Passing
     if isinstance(error, UnicodeError):  # the host's name has a part that is empty, too long or no punycode
         return LLMError(f"no request to {host} can be made ({type(error).__name__}): check --base-url")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-        said = shown(re.sub(r"^\[Errno -?\d+\] | \(_ssl\.c:\d+\)$", "", str(error)))
-        is_closed = _find_cause(error, ssl.SSLEOFError) or _find_cause(error, ssl.SSLZeroReturnError)
-        if endpoint.is_local and is_closed:
+        failure = PassingFailure(f"no connection to {endpoint.netloc} ({_words_of(error)})")
+        if endpoint.is_local and (_find_cause(error, ssl.SSLEOFError) or _find_cause(error, ssl.SSLZeroReturnError)):
             said = "the server closed the TLS connection: if it speaks plain http, begin the address with http://"
-        failure = PassingFailure(f"no connection to {endpoint.netloc} ({said})")
-        if endpoint.is_local and (is_closed or _find_cause(error, ConnectionRefusedError)):
-            failure.kind, failure.delay = "refused", _PAUSE_WHERE_REFUSED
+            failure = PassingFailure(f"no connection to {endpoint.netloc} ({said})", "refused", _PAUSE_UNREACHED)
         return failure
     reasons: dict[type[Exception], str] = {
         httpx.WriteTimeout: f"{host} takes the prompt too slowly",
         httpx.ReadTimeout: f"{host} is silent for too long",
     }
     return PassingFailure(reasons.get(type(error), f"the connection to {host} broke ({type(error).__name__})"))
+
+
+def _words_of(error: Exception) -> str:
+    return shown(re.sub(r"^\[Errno -?\d+\] | \(_ssl\.c:\d+\)$", "", str(error)))
 
 
 def _explain_tls(error: Exception, endpoint: Endpoint) -> str:

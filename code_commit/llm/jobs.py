@@ -10,17 +10,14 @@ from code_commit.errors import CodeCommitError, LLMError
 from code_commit.exchange import RequestBody
 from code_commit.llm.call import Call
 from code_commit.llm.http import PassingFailure, Reply
-from code_commit.llm.refusals import explain_failure
-from code_commit.llm.values import member, text_of
+from code_commit.llm.refusals import RefusedRequestError
+from code_commit.llm.values import text_of
 from code_commit.llm.waits import asked_wait
 
 _FINAL = """
     completed incomplete failed cancelled canceled expired budget_exceeded requires_action requires_continuation
 """
 _FINAL_STATES = frozenset(_FINAL.split())
-_RETRIED_CODES = frozenset(
-    ["rate_limit_exceeded", "internal", "internal_error", "unavailable", "server_error", "500", "503"]
-)
 
 
 def run_job(call: Call, path: str) -> Reply:
@@ -45,13 +42,15 @@ def fetch_job(call: Call, path: str, job_id: str) -> Reply:
     return _follow(call, job_path, _fetch(call, job_path))
 
 
-def failure_of(call: Call, reply: Reply, errors: Iterable[Any]) -> LLMError | PassingFailure:
-    errors = [error for error in errors if error]
-    said = "; ".join(filter(None, (explain_failure(error, call.endpoint) for error in errors)))
-    if _RETRIED_CODES & {str(member(error, "code")).lower() for error in errors}:
-        return PassingFailure(f"the job failed: {said}", reply=reply)
-    state = text_of(reply.body, "status")
-    return LLMError(f"the job ended as '{state}' at {call.endpoint.host}: {said}".rstrip(": "), "refused")
+def failure_of(call: Call, reply: Reply, errors: Iterable[Any]) -> RefusedRequestError | PassingFailure:
+    """Return what a job without an answer comes to. It is made again only if it failed, for a reason that can pass."""
+    state, errors = text_of(reply.body, "status"), [error for error in errors if error]
+    failure = call.refusal(reply, f"the job ended as '{state}' at {call.endpoint.host}", errors)
+    if isinstance(failure, PassingFailure) and not (state == "failed" and errors):
+        return RefusedRequestError(
+            failure.reason, "it is not made again by itself: code-commit resume", "refused", reply
+        )
+    return failure
 
 
 def _path_of(path: str, job_id: str) -> str:

@@ -75,8 +75,11 @@ _NO_MODEL = re.compile(
     rf"(?i)\b(model|deployment|engine)s?\b.{{0,80}}{_NOT_THERE}|{_NOT_THERE}.{{0,40}}\b(model|deployment|engine)s?\b"
 )
 _MAY_COME = re.compile(r"(?i)load|busy|capacity|temporar|moment|later|again|warm|starting|ready|unavailable")
-_LASTING_CODES = re.compile(r"(?i)\b(invalid|permission|forbidden|not found|failed precondition|bad request)")
-"""For an error without a status, in a reply with status 200 or in the middle of a stream: the APIs' own codes."""
+_LASTING_CODES = re.compile(
+    r"(?i)\b(invalid|permission|forbidden|not found|failed precondition|bad request"
+    r"|polic(y|ies)|violation|mismatch|unsupported|denied)"
+)
+"""For an error without a status, of a job, in a stream or a reply with status 200: the APIs' own codes."""
 
 
 class RefusedRequestError(LLMError):
@@ -114,8 +117,8 @@ def unwrapped(body: Any) -> Any:
     return body[0] if isinstance(body, list) and len(body) == 1 else body
 
 
-def refusal_of(reply: Reply, endpoint: Endpoint, now: float) -> RefusedRequestError | PassingFailure:
-    """Return what a refusal comes to. `now` is the time since 1970."""
+def refusal_of(reply: Reply, endpoint: Endpoint, now: float, where: str = "") -> RefusedRequestError | PassingFailure:
+    """Return what a refusal comes to. `now` is the time since 1970, `where` begins its message in place of its host."""
     if 300 <= reply.status < 400:
         target = shown(endpoint.censor(reply.headers.get("location", ""))[:200])
         return RefusedRequestError(
@@ -125,9 +128,7 @@ def refusal_of(reply: Reply, endpoint: Endpoint, now: float) -> RefusedRequestEr
             reply,
         )
     body = unwrapped(reply.body)
-    where = (
-        f"{endpoint.host} answered {reply.status}" if reply.status >= 400 else f"{endpoint.host} answered with an error"
-    )
+    where = where or f"{endpoint.host} answered {reply.status if reply.status >= 400 else 'with an error'}"
     message = error_message(body, endpoint)
     said = f"{where}: {message}" if message else where
     wait = asked_wait(reply.headers, body, message, now)
@@ -138,14 +139,7 @@ def refusal_of(reply: Reply, endpoint: Endpoint, now: float) -> RefusedRequestEr
     if lasting is not None:
         kind, advice = lasting
         return RefusedRequestError(said, advice, kind, reply)
-    return PassingFailure(said, delay=wait, reply=reply)
-
-
-def explain_failure(error: Any, endpoint: Endpoint) -> str:
-    """Return a failed job's error in words, with advice if repeating it cannot help."""
-    body = {"error": error}
-    _, advice = _lasting_advice(_Matter.of(200, body), None, endpoint) or ("", "")
-    return "; ".join(filter(None, (error_message(body, endpoint), advice)))
+    return PassingFailure(said, delay=wait, reply=reply, status=matter.status or reply.status)
 
 
 def error_message(body: Any, endpoint: Endpoint) -> str:

@@ -34,7 +34,8 @@ class Fault:
     """One thing that goes wrong, at the next request of its stage; `times` says how often.
 
     stage: `call` (the request that asks for the answer), `poll`, `cancel`.
-    kind, in place of a reply: status (with `status`, `headers`, `body`) html drop reset garbage silence dribble_headers
+    kind, in place of a reply: status (with `status`, `headers`, `body`) cut html drop reset garbage silence
+        dribble_headers; the body of `cut` ends before its length
     kind, in the middle of it: drop_mid_body reset_after_headers stall dribble wrong_length short_length bad_json
     kind, in a stream: split duplicate error_event early_end
     pause: the rest of a stream, or all of a job's state, comes when `resumed` is set
@@ -173,6 +174,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _fails_at_once(self, fault: Fault) -> bool:
         if fault.kind == "status":
             self._send_json(fault.status, fault.body, fault.headers)
+        elif fault.kind == "cut":
+            self._head(fault.status, {"content-length": str(len(fault.body) + 1)})
+            self.wfile.write(fault.body)
+            self._end()
         elif fault.kind == "html":
             page = b"<html><head><title>Bad gateway</title></head><body>Oops</body></html>"
             self._send(fault.status, {"content-type": "text/html"}, page)

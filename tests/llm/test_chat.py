@@ -148,6 +148,23 @@ def test_usage_in_any_place(usage, counted):
     assert ask_chat(reply(apart))[0].settlement.usage == counted
 
 
+def test_an_answer_that_broke_off_for_good_is_not_asked_for_again():
+    broken = piece("a", "error") | {"error": {"code": 400, "message": "The prompt is too long."}}
+    with pytest.raises(
+        LLMError, match=r"broke the answer off \(finish_reason error\): The prompt is too long; "
+    ) as caught:
+        ask_chat(reply(stream_of(broken)))
+    assert caught.value.kind == "too_long"
+
+
+def test_a_count_of_the_answer_so_far_is_none_of_all_of_it():
+    """A gateway's first chunk may repeat another API's: one token, before any was written."""
+    begun = piece("x") | {"usage": {"prompt_tokens": 100, "completion_tokens": 1, "total_tokens": 101}}
+    assert ask_chat(reply(stream_of(begun, piece("y", "stop"))))[0].settlement.usage == Usage(input=100)
+    last = {"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 500}}
+    assert ask_chat(reply(stream_of(begun, piece("y"), last)))[0].settlement.usage == Usage(input=100, output=500)
+
+
 def test_a_connection_that_breaks_after_the_finish_reason_has_lost_nothing():
     response, listener = ask_chat(
         Fault("status", body=stream_of(piece("whole", "stop"), done=False) + b": ", headers={"content-length": "9999"})

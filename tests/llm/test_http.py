@@ -240,6 +240,49 @@ def test_a_proxy_that_refuses(monkeypatch, certificate, answer, words):
     assert "hunter22" not in str(caught.value)
 
 
+@pytest.mark.parametrize("proxy", ["", "http://user:hunter22@proxy.invalid:3128"])
+def test_a_name_that_nobody_knows_is_given_up_soon(monkeypatch, proxy):
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    listener, name = Listener(), r"the proxy proxy.invalid:3128" if proxy else "llm.invalid"
+    with open_way(CHAT, "https://llm.invalid/v1", Clock().timing(), timeout=3600) as llm:
+        with pytest.raises(
+            LLMError, match=rf"^no connection to {name} \(.*given up after 4 retries: check the name in"
+        ):
+            llm.complete(PROMPT, listener)
+    assert sum(wait for _, wait in listener.retries) == 10
+
+
+def accept_and_close(server):
+    server.accept()[0].close()
+
+
+def test_a_name_that_was_known_before_in_the_run_is_waited_for(monkeypatch):
+    listener, resolve, asked = Listener(), socket.getaddrinfo, []
+
+    def resolve_once(host, *more, **named):
+        asked.append(host)
+        if len(asked) > 1:
+            raise socket.gaierror(-3, "Temporary failure in name resolution")
+        return resolve("127.0.0.1", *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve_once)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=accept_and_close, args=(server,), daemon=True).start()
+        with open_way(CHAT, f"https://llm.test:{server.getsockname()[1]}/v1", Clock().timing(), timeout=3600) as llm:
+            with pytest.raises(LLMError, match=r"Temporary failure in name resolution\); given up: .*llm-timeout"):
+                llm.complete(PROMPT, listener)
+    assert sum(wait for _, wait in listener.retries) > 3500
+
+
+def test_a_proxy_on_this_machine_that_does_not_run_is_given_up_like_a_server(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    monkeypatch.setenv("HTTPS_PROXY", f"127.0.0.1:{port}")
+    with open_way(CHAT, "https://llm.test/v1", Clock().timing(), timeout=3600) as llm:
+        with pytest.raises(LLMError, match=rf"no connection to the proxy 127.0.0.1:{port} .*given up after 4 retries"):
+            llm.complete(PROMPT, Listener())
+
+
 @pytest.mark.parametrize("host", ["xn--a.b", "a" * 300])
 def test_a_host_that_no_resolver_takes_is_an_error_at_once(host):
     with open_way(CHAT, f"https://{host}/v1", Clock().timing()) as llm:

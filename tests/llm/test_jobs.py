@@ -189,10 +189,28 @@ def test_failing_jobs_are_not_started_in_a_tight_loop():
     clock = Clock()
     with FakeServer([Answer("", "failed")] * 500) as server:
         with open_way(WAYS["responses"], server.base_url("openai"), clock.timing(), timeout=3600) as llm:
-            with pytest.raises(LLMError, match=r"the job failed: The job came to nothing; given up after 5 retries"):
+            with pytest.raises(LLMError, match=r"as 'failed' at .*: The job came to nothing; given up after 5"):
                 llm.complete(PROMPT, Listener())
     assert len(server.jobs) == 6
     assert clock.ahead > 30
+
+
+@pytest.mark.parametrize(
+    ("error", "jobs", "kind"),
+    [
+        ({"code": "backend_failure", "message": "Oops."}, 6, "network"),
+        ({"code": "429", "message": "Slow down."}, 6, "quota"),
+        ({"code": "data_residency_mismatch", "message": "Not here."}, 1, "refused"),
+        ({"code": "server_error", "message": "You exceeded your current quota."}, 1, "quota"),
+    ],
+)
+@pytest.mark.parametrize("name", ["responses", "interactions"])
+def test_a_failed_job_is_made_again_by_the_rule_of_all_refusals(name, error, jobs, kind):
+    fault = Fault("status", "poll", 9, body={"id": "resp_1", "status": "failed", "error": error})
+    with FakeServer(["x"] * 9, [fault]) as server:
+        with pytest.raises(LLMError) as caught:
+            ask(WAYS[name], server, timeout=3600)
+    assert (len(server.jobs), caught.value.kind) == (jobs, kind)
 
 
 @pytest.mark.parametrize("name", WAYS)

@@ -191,6 +191,19 @@ def test_the_half_of_a_usage_that_is_missing_counts_at_its_bound(way, bad):
         assert asked.error.may_be_paid
 
 
+@pytest.mark.parametrize("way", JOBS)
+def test_a_fetched_job_costs_no_more_than_was_reserved_for_it(way):
+    first, second = USAGES[way]
+    final = {"id": "resp_1", "status": "failed", "usage": {first: USAGES[way][first], second: None}}
+    listener = Listener()
+    with FakeServer([], [reply(final, "poll")]) as server:
+        with open_way(WAYS[way], server.base_url(WAYS[way].provider), prices={WAYS[way].model: PRICE}) as llm:
+            with pytest.raises(LLMError):
+                llm.fetch("resp_1", listener, 0.05)
+    (settlement,) = listener.settlements
+    assert 0 < settlement.cost_usd < settlement.cost_usd + settlement.unsettled_usd == pytest.approx(0.05)
+
+
 def test_numbers_that_are_no_json_become_null():
     answer = b'{"id": "r", "status": "completed", "a": NaN, "b": [-Infinity, 1e999], "c": 1.5}'
     asked = Asking("responses", [reply(answer)])

@@ -1,0 +1,52 @@
+"""The devices in the sandbox of root's build: all but those that lead around its mounts.
+
+Of a user's build the mode of each device decides; root may open them all.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+_MADE_ANEW = "null zero full random urandom tty console ptmx pts fd stdin stdout stderr core"
+"""Bubblewrap makes these itself."""
+
+_LEADS_AROUND = re.compile(
+    r"k?mem|port|cpu|dax.*|uio\d+|vfio|snapshot|mapper|(btrfs|loop)-control|autofs|input|uinput|uhid|userio"
+)
+"""What sysfs does not tell: memory, the makers of disks and mounts, and a hand on the keyboard of another program."""
+
+
+def device_mounts(folder: Path = Path("/dev"), sysfs: Path = Path("/sys")) -> Iterator[str]:
+    """Yield bubblewrap's arguments for what it does not make of /dev itself."""
+    yield from ("--dev-bind-try", str(folder / "shm"), str(folder / "shm"))
+    yield from _mounts_below(folder, sysfs, _above_disks(sysfs), {*_MADE_ANEW.split(), "shm"})
+
+
+def _mounts_below(folder: Path, sysfs: Path, above_disks: Collection[Path], but: Collection[str]) -> Iterator[str]:
+    with suppress(OSError):
+        for path in sorted(folder.iterdir()):
+            if path.name in but or _LEADS_AROUND.fullmatch(path.name):
+                continue
+            mode = path.lstat().st_mode
+            if stat.S_ISDIR(mode) and not path.is_mount():
+                yield from _mounts_below(path, sysfs, above_disks, ())
+            elif stat.S_ISLNK(mode):
+                yield from ("--symlink", str(path.readlink()), str(path))
+            elif stat.S_ISDIR(mode) or (stat.S_ISCHR(mode) and not _reaches_a_disk(path, sysfs, above_disks)):
+                yield from ("--dev-bind-try", str(path), str(path))
+
+
+def _above_disks(sysfs: Path) -> set[Path]:
+    """Return the places of all disks among the kernel's devices, and of what they are parts of."""
+    disks = [disk.resolve() for disk in (sysfs / "class/block").glob("*")]
+    return {place for disk in disks for place in (disk, *disk.parents)}
+
+
+def _reaches_a_disk(path: Path, sysfs: Path, above_disks: Collection[Path]) -> bool:
+    """Tell whether a device, or what it belongs to, has a disk: as `sg`, `bsg`, `nvme`, `mtd` and raw USB have."""
+    number = path.stat().st_rdev
+    place = sysfs / f"dev/char/{os.major(number)}:{os.minor(number)}"
+    return any(at.exists() and at.resolve() in above_disks for at in (place, place / "device"))
