@@ -301,7 +301,7 @@ def _lay_out(
 def _telling_parts(files: Iterable[Section], survey: Survey) -> dict[str, Part]:
     """Return the definitions that hold the query's names, of the long files among these."""
     lines = defaultdict[str, set[int]](set)
-    for mention in chain.from_iterable(survey.telling()):
+    for mention in chain.from_iterable(survey.mentions.telling()):
         lines[mention.path].add(mention.line)
     parts = {}
     for file in files:

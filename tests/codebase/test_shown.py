@@ -11,8 +11,9 @@ from command import Run, git, module, recorded, the_log
 
 from code_commit.codebase.change_logs import heads_of_logs
 from code_commit.codebase.fit import find_near
+from code_commit.codebase.mentions import show_mentions
 from code_commit.codebase.outline import brief
-from code_commit.codebase.rank import rank, show_mentions, survey_files
+from code_commit.codebase.rank import rank, survey_files
 from code_commit.codebase.text import Section, file_section, part_of, part_section
 
 ROLLUP = "agent-config/codeRollup.txt"
@@ -422,7 +423,7 @@ def test_mentions_of_a_name_are_those_that_tell_most(query: str, told: str):
     texts |= {"lib/core.py": "def quicker(): ...\nclass teacher:\nteacher\nteacher\n"}
     texts["README.md"] = "Here is no garden.\n"
     files = [Section(name, 9, file_section(name, text)) for name, text in texts.items()]
-    mentions = show_mentions(survey_files(files, query))
+    mentions = show_mentions(survey_files(files, query).mentions)
     assert mentions.startswith(told)
     assert told or not mentions
 
@@ -478,7 +479,7 @@ def test_nothing_that_a_query_or_a_file_says_takes_minutes():
     many = [Section(f"{number}/x.py", 9, file_section(f"{number}/x.py", "import x\n")) for number in range(3_000)]
     began = time.monotonic()
     for query in ("A" * 80_000, "A-by" * 20_000, "." * 20_000, "x" * 80_000, "`name` " + "a@" * 40_000):
-        show_mentions(survey := survey_files(files, query))
+        show_mentions((survey := survey_files(files, query)).mentions)
         rank(survey)
     survey_files(files, "`name`")
     for text in ("name(" * 16_000 + ";", "a name({" * 9_000 + ";", "image/" * 16_000, "// " * 30_000 + "x\n})();\n"):
