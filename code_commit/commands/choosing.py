@@ -102,7 +102,9 @@ class FileChooser:
             return None
 
         def show(folders: Collection[str]) -> str:
-            inside = replace(overview, survey=within(survey, folders), most=len(files))
+            inside = replace(
+                overview, survey=within(survey, folders), most=len(files), first=len(files), counts_short=False
+            )
             return fitted(Selection(), redactor, tokens, inside).text
 
         def find_missing(part: FileRequest) -> Sequence[str]:
