@@ -1,7 +1,8 @@
 """A codebase that fits: files whole in the order of their worth to the query, then outlines, then names and sizes.
 
 For the choice it shows outlines of the files of most worth, then names, then folders. After it the chosen files are
-whole, or the chosen parts of them, with outlines of what they import and of what imports them.
+whole, or the chosen parts of them, with outlines of what these name of their imports. Of tests that build.sh names both
+show those that share two words with the query.
 """
 
 import re
@@ -16,8 +17,8 @@ from typing import ClassVar, NamedTuple
 from code_commit.codebase.change_logs import is_change_log
 from code_commit.codebase.images import lines_beside_images, without_images
 from code_commit.codebase.near import find_near, has_test_name, is_document
-from code_commit.codebase.outline import beside, brief, outline, read_definitions
-from code_commit.codebase.parts import FileRequest
+from code_commit.codebase.outline import Definition, beside, brief, outline, read_definitions, without_fields
+from code_commit.codebase.parts import FileRequest, find_part
 from code_commit.codebase.rank import CHANGE_LOG, Survey, rank
 from code_commit.codebase.select import in_order
 from code_commit.codebase.text import NAMES_LINE, Section, part_of, part_section
@@ -28,21 +29,22 @@ from code_commit.runs.words import count
 from code_commit.views import Name, Outline, Part, View, Views, Whole, of_kind, whole_of
 
 _BESIDE, _SHARE_BESIDE = 9_600, 4  # characters of outlines beside the chosen text, or one part of it in so many
-_JUDGES, _JUDGES_OF_CHOICE = 48_000, 12_000  # bytes of files that build.sh names, after and in a choice
+_JUDGES, _JUDGES_OF_CHOICE, _SHORT_JUDGE = 48_000, 12_000, 4_000
+"""Bytes of files that build.sh names, after and in a choice; of one that is whole where parts of it can be shown."""
 _NO_ROOM = "no room for an outline, or nothing to outline:\n"
 _FAR = "not next to a chosen file, or nothing to outline:\n"
 _UNNAMED = "and {:,} more{}\n"
 _LONGEST_FOLDERS, _SHARE_OF_FOLDERS = 2_000, 50
 _NAMED_BESIDE = 5_000  # characters of names after a choice
 _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5  # of the room, one part in five each
-_SHARE_OF_NAMES_IN_CHOICE = 10
+_SHARE_OF_NAMES_IN_CHOICE = 14
 _MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more files are read
-_LONGEST_OUTLINE = 3_000  # characters, for a choice
+_FIRST, _LONGEST_OF_FIRST, _LONGEST_OUTLINE = 8, 2_200, 520  # for a choice: files, characters of each, of another
 _SHARE_OF_ONE_OUTLINE = 10  # of the room, one part in so many at most
 _MOST_IN_PART = 20  # of the best files
 PART, _LONG, _LARGE = 12_000, 40_000, 200_000
 """Bytes of a file of which a choice asks for parts, that is fitted by its definitions, that no prompt holds whole."""
-_SHORT = 400  # bytes of a file that is not worth a choice
+_SHORT, _MANY_SHORT = 400, 3  # bytes of a file that is not worth a choice; more of them are counted by their folder
 
 _MOST_BYTES = 4  # of a character
 _IDLE = re.compile(r"(?:.*/)?(?:(?i:README)(?:\.[^./]*)?|FUNDING\.ya?ml|dependabot\.ya?ml)")
@@ -102,7 +104,7 @@ class Strategy(ABC):
         longest, longest_outline = min(_LONGEST_FOLDERS, room // _SHARE_OF_FOLDERS), room // _SHARE_OF_ONE_OUTLINE
         room -= len(f"{NAMES_LINE}\n{_FAR}\n{_UNNAMED.format(len(sections), '')}") + longest
         ranked = rank(self.survey, self.named().union(self.survey.judges), self.context)
-        telling = _telling_parts(self.telling_files(ranked), self.survey) if self.edits else {}
+        telling = self.telling_parts(ranked) if self.edits else {}
         images = _beside_images(ranked, self.survey) if self.edits else {}
         strategy = replace(self, parts={**images, **telling, **self.parts}, longest=longest_outline)
         return _lay_out(sections, ranked, strategy, strategy.pack(ranked, _Budget(room)), longest)
@@ -120,9 +122,9 @@ class Strategy(ABC):
         named = {name for name, base in bases if name in words or ("." in base and base in words)}
         return named | {name for name, stem in stems.items() if stem in words and re.fullmatch(r"[A-Z_]{4,}", stem)}
 
-    def telling_files(self, ranked: Sequence[Section]) -> Sequence[Section]:
-        """Return the files that are shown by the definitions that hold the query's names, where they are long."""
-        return ranked[:0]
+    def telling_parts(self, ranked: Sequence[Section]) -> dict[str, Part]:
+        """Return the parts that tell most: of the tests of build.sh those that share two words with the query."""
+        return dict(_telling_tests(ranked, self.survey))
 
     @abstractmethod
     def pack(self, ranked: Sequence[Section], budget: _Budget) -> "_Packed":
@@ -162,8 +164,9 @@ class Fill(Strategy):
                 return "".join(texts), {file.name: whole_of(file.content, file.bytes) for file in sections}
         return Strategy.fit(self, room)
 
-    def telling_files(self, ranked: Sequence[Section]) -> Sequence[Section]:
-        return ranked[:_MOST_IN_PART]
+    def telling_parts(self, ranked: Sequence[Section]) -> dict[str, Part]:
+        """Return the definitions that hold the query's names, of the best files where they are long."""
+        return _telling_parts(ranked[:_MOST_IN_PART], self.survey)
 
     def pack(self, ranked: Sequence[Section], budget: _Budget) -> "_Packed":
         """Return the texts of files, the parts and the names that fill the budget."""
@@ -191,41 +194,63 @@ class Fill(Strategy):
 class Outlines(Strategy):
     """Show what a choice reads: files for all tasks, `most` short outlines of the best others, names of the rest.
 
-    `fixed` files have no outline.
+    `fixed` files have no outline, unless build.sh names them. The `first` outlines are longer than the others. With
+    `counts_short` the short files of a folder are counted, but those with a word of the query in their path.
     """
 
     most: int
     fixed: Collection[str] = ()
+    first: int = _FIRST
+    counts_short: bool = True
     shows_heads: ClassVar[bool] = False
 
     def pack(self, ranked: Sequence[Section], budget: _Budget) -> "_Packed":
         """Return the texts of files for all tasks, the outlines of the best ones, and other names."""
         room, wanted = budget.room, _for_all_tasks(self, ranked, _JUDGES_OF_CHOICE)
         whole = budget.add(_texts(ranked, wanted), room // 2)
-        best = [file for file in ranked if file.name not in whole and file.name not in self.fixed]
+        hidden = set(self.fixed).difference(self.survey.judges).union(whole)
+        best = [file for file in ranked if file.name not in hidden]
         best.sort(key=lambda file: file.name not in self.conventions)
-        outlines = islice(self.in_part(best), self.most)
+        outlines = islice(self._outlines(best), self.most)
         parts = budget.add(outlines, budget.room - room // _SHARE_OF_NAMES_IN_CHOICE, misses=_MOST_TOO_LONG)
-        others = (file for file in ranked if not (file.name in whole or file.name in parts))
-        return _Packed(whole, parts, {*budget.add(_names(others), room // _SHARE_OF_NAMES_IN_CHOICE, misses=0)})
+        others = [file for file in ranked if not (file.name in whole or file.name in parts)]
+        counted = self._counted(others) if self.counts_short else ()
+        named = (file for file in others if file.name not in counted)
+        return _Packed(whole, parts, {*budget.add(_names(named), room // _SHARE_OF_NAMES_IN_CHOICE, misses=0)})
+
+    def _counted(self, files: Iterable[Section]) -> set[str]:
+        """Return the short files of folders with many of them, but those with a word of the query in their path."""
+        told = {*(name.lower() for name in self.survey.mentions.lines), *self.survey.shared.words}
+        short = [f.name for f in files if f.bytes < _SHORT and not any(word in f.name.lower() for word in told)]
+        many = Counter(name.rpartition("/")[0] for name in short)
+        return {name for name in short if many[name.rpartition("/")[0]] > _MANY_SHORT}
+
+    def _outlines(self, files: Iterable[Section]) -> Iterator[tuple[str, str]]:
+        shown, shorter = 0, replace(self, first=0)
+        for file in files:
+            found = list((self if shown < self.first else shorter).in_part([file]))
+            shown += len(found)
+            yield from found
 
     def outline(self, file: Section) -> str:
-        lines = outline(file.name, file.content, numbered=self.edits and file.bytes > PART)
-        return _shortened(
-            lines if is_document(file.name) else brief(beside(lines, tests=False)), self.survey, _LONGEST_OUTLINE
-        )
+        is_judge, longest = file.name in self.survey.judges, _LONGEST_OF_FIRST if self.first else _LONGEST_OUTLINE
+        lines = outline(file.name, file.content, numbered=self.edits and (file.bytes > PART or is_judge))
+        if is_document(file.name):
+            return _shortened(lines, self.survey, longest)
+        lines = beside(lines, tests=False)
+        short = brief(lines)
+        if len(short) > longest:
+            short = brief(without_fields(lines))
+        return _shortened(short, self.survey, _LONGEST_OF_FIRST if is_judge else longest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen(Strategy):
-    """Show the files that were chosen, whole or in `parts`, with what is next to them."""
+    """Show the files that were chosen, whole or in `parts`, with what is next to them: of that the `used` names."""
 
     files: Collection[str]
+    used: Collection[str] | None = None
     words_of_names: ClassVar[str] = _FAR
-
-    def telling_files(self, ranked: Sequence[Section]) -> Sequence[Section]:
-        judges = self.survey.judges
-        return [file for file in ranked if file.name in judges and file.name not in self.files]
 
     def pack(self, ranked: Sequence[Section], budget: _Budget) -> "_Packed":
         """Return the chosen texts, what stands beside them, and the names of the folders that they are in."""
@@ -236,14 +261,17 @@ class Chosen(Strategy):
             ranked, key=lambda file: (file.name not in wanted, file.name not in chosen, file.name not in near)
         )
         whole = budget.add(_texts(order, wanted), budget.room - budget.room // _SHARE_OF_OUTLINES)
-        in_part = self._logs().intersection(self.heads).union(self.parts, self.conventions, chosen).difference(whole)
+        in_part = self._logs().intersection(self.heads).union(self.parts, self.conventions, chosen)
+        in_part = in_part.union(self.survey.judges).difference(whole)
         heads = budget.add(self.in_part(file for file in order if file.name in in_part))
         short = {file.name for file in order if file.bytes < _SHORT and file.name.rpartition("/")[0] in folders}
         most = max(_BESIDE, sum(map(len, whole.values())) // _SHARE_BESIDE)
         beside = _Budget(min(most, budget.room))
         whole |= beside.add(_texts(order, short.difference(whole)), most // _SHARE_BESIDE)
         others = [file for file in order if file.name in near and not (file.name in whole or file.name in heads)]
-        parts = heads | beside.add(self.in_part(others), misses=_MOST_TOO_LONG)
+        texts = (text for name, text in (*whole.items(), *heads.items()) if name in chosen)
+        used = frozenset(word for text in texts for word in re.findall(r"\w{3,}", text))
+        parts = heads | beside.add(replace(self, used=used).in_part(others), misses=_MOST_TOO_LONG)
         budget.add(beside.texts.items())
         whole |= budget.add(_texts(order, wanted.difference(whole)))
         unseen = (file for file in order if not (file.name in whole or file.name in parts))
@@ -264,8 +292,10 @@ class Chosen(Strategy):
         return {f.name for f in files if f.name.rpartition("/")[0] in folders and CHANGE_LOG.fullmatch(f.name)}
 
     def outline(self, file: Section) -> str:
-        lines = outline(file.name, file.content, numbered=self.edits and file.bytes > PART)
-        return beside(lines, tests=has_test_name(file.name))
+        is_judge = file.name in self.survey.judges
+        numbered = self.edits and (file.bytes > PART or is_judge)
+        lines = outline(file.name, file.content, numbered=numbered, names=self.used)
+        return brief(lines) if is_judge else beside(lines, tests=has_test_name(file.name))
 
 
 class _Packed(NamedTuple):
@@ -288,7 +318,7 @@ def _lay_out(
         elif file.name in packed.in_part:
             views[file.name] = heads.get(file.name) or Outline(file.bytes)
     texts = [packed.whole[name] for name in of_kind(views, Whole)]
-    texts += [part_section(name, part) for name, part in of_kind(views, Part).items()]
+    texts += [packed.in_part[name] for name in of_kind(views, Part)]
     texts += [packed.in_part[name] for name in of_kind(views, Outline)]
     named = [file for file in sections if file.name in packed.names]
     unnamed = [file for file in ranked if file.name not in views and file.name not in packed.names]
@@ -301,7 +331,7 @@ def _lay_out(
 def _telling_parts(files: Iterable[Section], survey: Survey) -> dict[str, Part]:
     """Return the definitions that hold the query's names, of the long files among these."""
     lines = defaultdict[str, set[int]](set)
-    for mention in chain.from_iterable(survey.telling()):
+    for mention in chain.from_iterable(survey.mentions.telling()):
         lines[mention.path].add(mention.line)
     parts = {}
     for file in files:
@@ -315,6 +345,22 @@ def _telling_parts(files: Iterable[Section], survey: Survey) -> dict[str, Part]:
             if part.passages and len(part_section(file.name, part)) < file.bytes // 2:
                 parts[file.name] = part
     return parts
+
+
+def _telling_tests(files: Iterable[Section], survey: Survey) -> Iterator[tuple[str, Part]]:
+    """Yield the tests that share two words with the query, of the longer files that build.sh names."""
+    for file in files:
+        if file.name in survey.judges and file.bytes > _SHORT_JUDGE:
+            tests = [
+                each for each in read_definitions(file.name, file.file_text) if len(survey.shared.of(each.name)) > 1
+            ]
+            ranges = tuple((each.first, each.last) for each in tests if not _holds_another(each, tests))
+            if part := find_part(file.name, file.file_text, FileRequest(file.name, (), ranges)).part:
+                yield file.name, part
+
+
+def _holds_another(definition: Definition, others: Iterable[Definition]) -> bool:
+    return any(definition.first < each.first and each.last <= definition.last for each in others)
 
 
 def _beside_images(files: Iterable[Section], survey: Survey) -> dict[str, Part]:
@@ -343,7 +389,8 @@ def _for_all_tasks(strategy: Strategy, ranked: Sequence[Section], room: int) -> 
     """Return the files of the context, build.sh, and the files that it names, of these so many bytes at most."""
     judges = {BUILD_SCRIPT}
     for file in ranked:
-        if file.name in strategy.survey.judges and file.bytes <= room:
+        can_be_outlined = strategy.edits and file.bytes > _SHORT_JUDGE
+        if file.name in strategy.survey.judges and file.bytes <= room and not can_be_outlined:
             room -= file.bytes
             judges.add(file.name)
     return judges.union(set(strategy.context) - (_idle(ranked) - strategy.named()))

@@ -79,7 +79,7 @@ def _survey(project: Project, selection: Selection, redactor: Redactor, request:
     judges = named_files(judge, selection.names)
     names = sorted(selection.names, key=lambda name: name not in judges)
     files = read_files(project.root, names, redactor, selection)
-    survey = survey_files(files, request.query, select.read_commits(project), judges)
+    survey = survey_files(files, request.query, select.read_commits(project), judges, request.mentions)
     _require_files(survey.files, selection)
     return survey
 
@@ -114,7 +114,7 @@ def fitted(selection: Selection, redactor: Redactor, tokens: int, strategy: "Str
     """Return the codebase that fits into so many tokens. Raises NotSetUpError where that is no file."""
     from code_commit.codebase.change_logs import heads_of_logs, tell_logs
     from code_commit.codebase.fit import Chosen, Fill
-    from code_commit.codebase.rank import show_mentions
+    from code_commit.codebase.mentions import show_mentions
 
     found, room = strategy.survey.files, int(tokens * CHARACTERS_PER_TOKEN)
     end = redactor.redact_text(_left_out_section(selection))
@@ -138,7 +138,14 @@ def fitted(selection: Selection, redactor: Redactor, tokens: int, strategy: "Str
     notes = ""
     if isinstance(strategy, Chosen):
         seen = {*sizes, *of_kind(views, Part)}
-        notes = redactor.redact_text(_notes(words, tell_logs(wants, seen), show_mentions(strategy.survey, seen), limit))
+        notes = redactor.redact_text(
+            _notes(
+                words,
+                tell_logs(wants, seen),
+                show_mentions(strategy.survey.mentions, seen),
+                limit,
+            )
+        )
     warnings = [*selection.warnings, *_cuts(views, {*long, *context})]
     about = left_out, _untracked(selection, sizes), warnings
     return Codebase([text, notes, end], {**_hidden(selection.left_out), **views}, "made", *about)

@@ -1,4 +1,4 @@
-"""The files next to others: what they import, what imports them, and their tests."""
+"""The files next to others: what they import, and their tests."""
 
 import re
 from collections import defaultdict
@@ -28,7 +28,7 @@ def is_test(path: str) -> bool:
 
 
 def find_near(sections: Sequence[Section], chosen: Collection[str]) -> set[str]:
-    """Return the files next to the chosen ones: their imports, what imports them, and their tests."""
+    """Return the files next to the chosen ones: their imports and their tests."""
     code = {name for name in chosen if not is_document(name) and _module(name)}
     by_module = defaultdict[str, list[str]](list)
     for file in sections:
@@ -48,13 +48,8 @@ def find_near(sections: Sequence[Section], chosen: Collection[str]) -> set[str]:
         f.name for f in sections if _module(f.name) not in modules and _TEST_NAME.sub("", _module(f.name)) in tested
     }
     for file in sections:
-        text = file.text if modules else ""
         if file.name in code:
-            near.update(meant(_imports(file.name, text), file.name))
-        elif any(module in text for module in modules):
-            imported = ((module, folder) for module, folder in _imports(file.name, text) if module in modules)
-            if not code.isdisjoint(meant(imported, file.name)):
-                near.add(file.name)
+            near.update(meant(_imports(file.name, file.text), file.name))
     return near.union(chosen)
 
 

@@ -8,7 +8,7 @@ one does not know most of a file; without grammars `ast` reads Python.
 import functools
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from code_commit.codebase.languages import is_language
@@ -30,6 +30,9 @@ _DETAIL = re.compile(
     r"|(?<=\w)(?<!\bpub)(?:<[^()]*>)?\(.*|(?<!\s)\s*(?:(?<!:):(?!:)|=|->).*"
 )  # the text after a definition's name
 _NUMBERS = re.compile(r"( L\d+-\d+)$")
+_HEAD_WORD = re.compile(
+    r"\s+(?:\w+\s+)*?(?:class|def|enum|fn|func?|fun|function|interface|namespace|struct|trait|type)\b"
+)
 LONG = 10
 """Lines of a definition that an outline numbers: a shorter one is named, or chosen with what is around it."""
 
@@ -46,17 +49,35 @@ class Definition(NamedTuple):
     last: int
 
 
-def outline(path: str, text: str, *, numbered: bool = False) -> str:
+def outline(path: str, text: str, *, numbered: bool = False, names: Collection[str] | None = None) -> str:
     """Return a file's outline, "" for data, an unknown language or a file that cannot be parsed.
 
-    With `numbered` a long definition is followed by its lines, as in `def f(x): L12-40`.
+    With `numbered` a long definition is followed by its lines, as in `def f(x): L12-40`. With `names` it has what has
+    one of these names, and what that is in.
     """
     entries = _entries(path, text)
     lines = [entry.text for entry in entries]
+    if names is not None:
+        kept = _kept(entries, names)
+        lines = [line if number in kept else "" for number, line in enumerate(lines)]
     for number, end in enumerate(_ends(entries, text) if numbered else ()):
         first = entries[number].first
         lines[number] += f" L{first}-{end}" if lines[number] and end - first >= LONG - 1 else ""
     return "".join(f"{line}\n" for line in lines if line)
+
+
+def _kept(entries: Sequence[Entry], names: Collection[str]) -> set[int]:
+    """Return the numbers of the entries that have one of these names, and of those that they are in."""
+    kept, owners = set[int](), list[int]()
+    for number, entry in enumerate(entries):
+        owners = [owner for owner in owners if entries[owner].depth < entry.depth] + [number]
+        if not _IMPORT.match(entry.text) and _own_name(entry).rpartition(".")[2] in names:
+            kept.update(owners)
+    return kept
+
+
+def _own_name(entry: Entry) -> str:
+    return entry.name or (name_of(entry.node) if entry.node else "")
 
 
 @functools.lru_cache(maxsize=4)
@@ -68,7 +89,7 @@ def read_definitions(path: str, text: str) -> Sequence[Definition]:
     for entry, end in zip(entries, _ends(entries, text), strict=True):
         while owners and owners[-1][0] >= entry.depth:
             owners.pop()
-        name = "" if _IMPORT.match(entry.text) else entry.name or (name_of(entry.node) if entry.node else "")
+        name = "" if _IMPORT.match(entry.text) else _own_name(entry)
         if name:
             owners.append((entry.depth, name))
             name = ".".join(owner for _, owner in owners)
@@ -147,6 +168,12 @@ def brief(lines: str) -> str:
         if text and text not in short[-1:]:
             short.append("".join([text, *numbers]))
     return "".join(f"{line}\n" for line in short)
+
+
+def without_fields(lines: str) -> str:
+    """Return an outline without what stands in a class and is no function and no class."""
+    kept = (line for line in lines.splitlines() if not line[:1].isspace() or "(" in line or _HEAD_WORD.match(line))
+    return "".join(f"{line}\n" for line in kept)
 
 
 def beside(lines: str, *, tests: bool) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LONGEST_LINE, _LONGEST_NAME = 2_000, 200
 _MOST_OF_A_LIST, _MOST_OF_A_NAME, _MOST_HINTS, _MOST_NEAREST = 200, 5, 5, 3
-_MOST_IMPORTS, _MOST_COLONS = 100, 8  # lines; of a line that are tried
+_MOST_IMPORTS, _LONGEST_HEAD, _MOST_COLONS = 100, 12, 8  # lines, lines; of a line that are tried
 _HEADER = re.compile(r"\s+\(lines ([\d, -]+?)(?: of [\d,]+)?\)(?:\s+---)?\s*$")  # of a part in a prompt
 _RANGE = re.compile(r"(?:lines?\s*|L)?(\d{1,9})(?:\s*(?:-|\u2013|to)\s*L?(\d{1,9}))?", re.IGNORECASE)
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@", re.MULTILINE)
@@ -80,7 +80,10 @@ def _read_request(line: str, paths: Collection[str]) -> FileRequest:
 
 
 def find_part(path: str, text: str, request: FileRequest) -> FoundPart:
-    """Return the lines that a request names, with the file's imports and the comments above a definition."""
+    """Return the lines that a request names, the comments above a definition, and the first line of what it is in.
+
+    The file's first line and its imports stand with them.
+    """
     lines, missing, found = lines_of(text), list[str](), list[tuple[int, int]]()
     for first, last in request.ranges:
         if max(first, 1) <= len(lines):
@@ -96,8 +99,8 @@ def find_part(path: str, text: str, request: FileRequest) -> FoundPart:
             found += [(_with_comments(lines, each.first), each.last) for each in there]
         else:
             missing.append(_explain_missing(name, there or definitions, is_known=bool(there), number=len(missing)))
-    part = part_of(text, [*found, *_imports(definitions)]) if found else None
-    return FoundPart(part, missing)
+    beside = [(1, 1), *_heads_of_owners(definitions, found, lines), *_imports(definitions)] if found else []
+    return FoundPart(part_of(text, [*found, *beside]) if found else None, missing)
 
 
 def _named(definitions: "Iterable[Definition]", name: str) -> "list[Definition]":
@@ -128,6 +131,17 @@ def _with_comments(lines: Sequence[str], first: int) -> int:
     while first > 1 and _ABOVE.match(lines[first - 2]):
         first -= 1
     return first
+
+
+def _heads_of_owners(
+    definitions: "Iterable[Definition]", found: Sequence[tuple[int, int]], lines: Sequence[str]
+) -> Iterator[tuple[int, int]]:
+    """Yield the first lines, up to that with the name, of each definition that lines lie in."""
+    for each in definitions:
+        if each.name and any(each.first < first and last <= each.last for first, last in found):
+            own = each.name.rpartition(".")[2]
+            near = range(each.first, min(each.first + _LONGEST_HEAD, len(lines) + 1))
+            yield each.first, next((line for line in near if own in lines[line - 1]), each.first)
 
 
 def _imports(definitions: "Iterable[Definition]") -> Iterator[tuple[int, int]]:

@@ -251,7 +251,10 @@ def _lines(source: bytes, node: "Node", start: int, depth: int) -> Iterator[Entr
             is_one = kind == "wrapper" and (node.type != "type_declaration" or node.named_child_count == 1)
             for child in () if _is_script(source, node) else node.named_children:
                 has_short_start = is_one and child.start_byte - start <= LONGEST
-                yield from _lines(source, child, start if has_short_start else child.start_byte, depth)
+                found = _lines(source, child, start if has_short_start else child.start_byte, depth)
+                yield from _begun(
+                    found, source.count(b"\n", start, child.start_byte) if is_one and not has_short_start else 0
+                )
         case "nest" | "head":
             head = _shown(source[start : _end_of_head(node, body)], depth, _LONGEST_HEAD)
             yield _entry(source, node, start, depth, head)
@@ -269,6 +272,12 @@ def _lines(source: bytes, node: "Node", start: int, depth: int) -> Iterator[Entr
             yield _entry(source, node, start, depth, _shown(source[start : node.end_byte], depth, LONGEST))
         case _:
             pass
+
+
+def _begun(entries: Iterator[Entry], lines: int) -> Iterator[Entry]:
+    """Yield entries of which the first one begins so many lines before: it has long decorators."""
+    for number, entry in enumerate(entries):
+        yield entry if number else entry._replace(first=entry.first - lines)
 
 
 def _is_script(source: bytes, node: "Node") -> bool:

@@ -47,7 +47,7 @@ _PART = re.compile(  # `a.py (outline, 1,234 bytes)`, `a.py (lines 1-14, 310-352
     r"(?: of (?P<of>[\d,]{1,12}))?)\)"
 )
 REPLACEMENT, _REMOVED, _AS_DIFF = "FILE REPLACEMENT ", "FILE REMOVED ", " (diff)"  # beside a path
-_GAP, _NAMES_OF_GAP = "[... lines {}-{} are not shown here{} ...]\n", 400  # characters
+_GAP, _NAMES_OF_GAP = "[... lines {}-{} are not shown here{} ...]\n", 250  # characters
 _NEAR, _LONGEST_GAP = 4, 2_000  # lines, characters: a shorter gap is shown
 _DRESSED = (
     r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"'`]?"
@@ -156,12 +156,14 @@ def render(file: FileView, mark: str = "") -> str:
 def part_section(path: str, part: Part, mark: str = "", hidden: Sequence[tuple[int, str]] = ()) -> str:
     """Return the passages of a file after a line that says which they are, with a line for each gap between them.
 
-    `hidden` are the first lines and the names of definitions: a gap names those that begin in it.
+    `hidden` are the first lines and the names of definitions: a gap names those that begin in it, one at the end too.
     """
     text, end = "", 0
     for passage in part.passages:
         text += (_describe_gap(end + 1, passage.first - 1, hidden) if end else "") + passage.text
         end = passage.last
+    if any(name and line > end for line, name in hidden):
+        text += _describe_gap(end + 1, part.lines, hidden)
     return file_section(f"{mark}{path} (lines {part.where} of {part.lines:,})", text)
 
 

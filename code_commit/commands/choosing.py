@@ -12,10 +12,11 @@ from code_commit.check.codebase import require_no_key
 from code_commit.codebase.chooser import Shape, choose_files, selection_prompt
 from code_commit.codebase.fit import PART, Choice, Chosen, Outlines
 from code_commit.codebase.make import fitted
+from code_commit.codebase.mentions import show_mentions
 from code_commit.codebase.near import is_test
 from code_commit.codebase.outline import LONG
 from code_commit.codebase.parts import FileRequest, find_part
-from code_commit.codebase.rank import Survey, rank, show_mentions, within
+from code_commit.codebase.rank import Survey, rank, within
 from code_commit.codebase.select import EXCLUDED, CodebaseRequest, Selection
 from code_commit.exchange import CHARACTERS_PER_TOKEN
 from code_commit.git import match_patterns
@@ -90,16 +91,18 @@ class FileChooser:
         files = {file.name: file for file in survey.files}
         fixed = _fixed_tests(plan.settings, files)
         overview = Outlines(survey=survey, most=_OUTLINES, fixed=fixed, edits=request.edits)
-        rest = instructions + request.query + show_mentions(survey) + closing
+        rest = instructions + request.query + show_mentions(survey.mentions) + closing
         tokens = min(_tokens_for(asked, rest), plan.settings.choice_tokens)
         outlines = fitted(selection, redactor, tokens, overview)
-        mentions = redactor.redact_text(show_mentions(survey, outlines.sizes))
+        mentions = redactor.redact_text(show_mentions(survey.mentions, outlines.sizes))
         prompt = selection_prompt(instructions, request.query, mentions, outlines.text, closing)
         if self._is_small(survey, selection, request, len(prompt.text)):
             return None
 
         def show(folders: Collection[str]) -> str:
-            inside = replace(overview, survey=within(survey, folders), most=len(files))
+            inside = replace(
+                overview, survey=within(survey, folders), most=len(files), first=len(files), counts_short=False
+            )
             return fitted(Selection(), redactor, tokens, inside).text
 
         def find_missing(part: FileRequest) -> Sequence[str]:

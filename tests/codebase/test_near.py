@@ -14,7 +14,8 @@ def test_of_files_with_one_name_the_nearest_is_meant_by_an_import():
     texts |= {"tests/it.rs": "use crate::util::It;\n", "tests/a/util.rs": "", "a/src/util.rs": "", "b/src/util.rs": ""}
     files = [Section(name, 9, file_section(name, text)) for name, text in texts.items()]
     assert find_near(files, ["tests/it.rs"]) == {"tests/it.rs", "tests/a/util.rs"}
-    assert find_near(files, ["b/src/util.rs"]) == {"b/src/util.rs", "b/src/lib.rs"}
+    assert find_near(files, ["b/src/util.rs"]) == {"b/src/util.rs"}, "not what imports it"
+    assert find_near(files, ["b/src/lib.rs"]) == {"b/src/util.rs", "b/src/lib.rs"}
     assert find_near(files, ["README.md"]) == {"README.md"}
     assert find_near([*files, *(Section(name, 1, file_section(name, "")) for name in (".a", ".b"))], [".a"]) == {".a"}
     far = {"a/x.py": "", "b/x.py": "", "c/y.py": "import x\n"}
@@ -36,7 +37,7 @@ def test_an_imported_path_means_the_file_in_its_folder():
     found = find_near(files, ["app/run.py"])
     assert {"lib/core/__init__.py", "lib/core/names.py"} <= found
     assert "app/names.py" not in found, "its folder is not the one that is imported from"
-    assert find_near(files, ["lib/core/names.py"]) == {"lib/core/names.py", "app/run.py"}
+    assert find_near(files, ["lib/core/names.py"]) == {"lib/core/names.py"}
 
 
 def test_a_test_is_known_by_its_name_or_its_folder():

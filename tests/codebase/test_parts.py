@@ -78,15 +78,15 @@ class B:
         return 3
 '''
 FOUND = {
-    "run": ([(3, 6), (11, 14)], []),
-    "def run(x)": ([(3, 6), (11, 14)], []),
-    "A.run": ([(3, 6), (20, 21)], []),
-    "A": ([(3, 6), (17, 24)], []),
-    "LIMIT": ([(3, 8)], []),
-    "stop": ([(3, 6), (23, 29)], []),
+    "run": ([(1, 6), (11, 14)], []),
+    "def run(x)": ([(1, 6), (11, 14)], []),
+    "A.run": ([(1, 6), (17, 21)], []),
+    "A": ([(1, 6), (17, 24)], []),
+    "LIMIT": ([(1, 8)], []),
+    "stop": ([(1, 6), (17, 17), (23, 29)], []),
     "A.rum": (None, ["A.rum: no definition of it; nearest: A.run"]),
     "zzz": (None, ["zzz: no definition of it"]),
-    "8": ([(3, 8)], []),
+    "8": ([(1, 8)], []),
     "30-40": (None, ["lines 30-40: the file has 29"]),
     "0-2, 28-99": ([(1, 6), (28, 29)], []),
 }
@@ -104,7 +104,7 @@ def test_a_name_that_many_definitions_have_is_told_with_some_of_them():
     part = find_part("a.py", source, FileRequest("a.py", ("f", "C2.f")))
     assert part.missing == ["f: 6 have this name, as C0.f, C1.f, C2.f and 3 more"]
     assert part.part is not None
-    assert part.part.ranges == [(8, 9)]
+    assert part.part.ranges == [(1, 1), (7, 9)], "with the file's first line and that of the class"
     assert find_part("a.txt", "a\n", FileRequest("a.txt", ("f",))).missing == [
         "f: the definitions of this file cannot be found, name lines"
     ]
@@ -119,6 +119,21 @@ def test_a_part_has_the_comment_above_a_definition_and_the_modules_that_are_requ
     part = find_part("a.js", far, FileRequest("a.js", ("response.send",)))
     assert part.part is not None
     assert part.part.ranges == [(1, 1), (12, 18)]
+
+
+def test_the_line_of_the_class_and_long_decorators_stand_with_a_method():
+    decorators = "    @cases(\n" + "        'a long case of it',\n" * 12 + "    )\n"
+    filler = "".join(f"    def f{number}(self):\n        return {number}\n\n" for number in range(90))
+    source = f"#!/usr/bin/env python3\nimport os\n\n\n@final\nclass A(\n    B\n):\n{filler}{decorators}    def run(self): pass\n"
+    part = find_part("a.py", source, FileRequest("a.py", ("run",)))
+    assert part.part is not None
+    assert part.part.content.startswith("#!/usr/bin/env python3\nimport os\n")
+    assert "@final\nclass A(\n" in part.part.content
+    assert part.part.content.endswith(f"{decorators}    def run(self): pass\n")
+    text = part_section(
+        "a.py", part.part, hidden=[(each.first, each.name) for each in read_definitions("a.py", source)]
+    )
+    assert "not shown here: A.f0, A.f1, " in text
 
 
 def test_a_gap_names_the_definitions_that_it_hides():

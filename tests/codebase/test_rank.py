@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from command import git
 
-from code_commit.codebase.rank import add_files, rank, show_mentions, survey_files, within
+from code_commit.codebase.mentions import show_mentions
+from code_commit.codebase.rank import add_files, rank, read_task, survey_files, within
 from code_commit.codebase.select import Commit, Selection, read_commits, read_files
 from code_commit.codebase.text import Section, file_section
 from code_commit.errors import NotSetUpError
@@ -50,31 +51,50 @@ def test_the_messages_are_those_of_the_project_s_own_commits(project_folder: Pat
 @pytest.mark.parametrize(
     ("query", "told"),
     [
-        ("Sort the help option names", "help_option_names: 1 line\na.py:2:def get_help_option_names(): ...\n"),
+        ("Sort the help option names", "help_option_names: 1 line\na.py:2:x = help_option_names()\n"),
         ("Say what HELP OPTION NAMES are", "help_option_names: 1 line\n"),
         ("Mind `common`", ""),
     ],
 )
 def test_words_that_stand_together_are_looked_for_as_one_name(query: str, told: str):
-    files = sections(a="x = 1\ndef get_help_option_names(): ...\n", b="common\n" * 101)
-    assert show_mentions(survey_files(files, query)).startswith(told)
-    assert told or not show_mentions(survey_files(files, query))
+    files = sections(a="x = 1\nx = help_option_names()\n", b="common\n" * 101)
+    assert show_mentions(survey_files(files, query).mentions).startswith(told)
+    assert told or not show_mentions(survey_files(files, query).mentions)
 
 
 def test_of_files_that_are_shown_no_line_is_told_and_cuts_are_marked():
     files = sections(a="width = 1\n", b=f"width = {'1' * 200}\n")
     survey = survey_files(files, "Let `width` be 2")
-    assert show_mentions(survey, ["a.py"]) == f"width: 2 lines, 1 shown\nb.py:1:width = {'1' * 112} ...\n"
-    assert show_mentions(survey, ["a.py", "b.py"]) == ""
+    assert show_mentions(survey.mentions, ["a.py"]) == f"width: 2 lines, 1 shown\nb.py:1:width = {'1' * 112} ...\n"
+    assert show_mentions(survey.mentions, ["a.py", "b.py"]) == ""
 
 
 def test_names_of_the_task_that_a_test_of_the_build_uses_and_the_code_lacks_are_told():
     test = "from m import wrapped\nassert m.known(m.fresh_name) == wrapped\nmock.assert_called_once()\n"
     files, query = sections(t=test, m="def known(): ...\n"), "Give what is wrapped a fresh name"
-    told = show_mentions(survey_files(files, query, judges=["t.py"]))
+    told = show_mentions(survey_files(files, query, judges=["t.py"]).mentions)
     assert told.startswith("used in t.py, in no other file: fresh_name, wrapped\n")
-    assert show_mentions(survey_files(files, "Do it", judges=["t.py"])) == ""
-    assert "used in" not in show_mentions(survey_files(files, query))
+    assert show_mentions(survey_files(files, "Do it", judges=["t.py"]).mentions) == ""
+    assert "used in" not in show_mentions(survey_files(files, query).mentions)
+
+
+@pytest.mark.parametrize(
+    ("query", "scope", "words"),
+    [
+        ("fix(jsx/dom): keep focus", {"jsx", "dom"}, " keep focus"),
+        ("feat!: keep focus", set(), " keep focus"),
+        ("refactor(cli)!: x\n\nCo-authored-by: A B <a@b.c>\nSigned-off-by: C <c@d.e>\n", {"cli"}, " x"),
+        ("net/http: keep the focus", {"net", "http"}, "net/http: keep the focus"),
+        ("Note: it is late", {"note"}, "Note: it is late"),
+        ("Keep it\n\nWhy: it is so.\n", set(), "Keep it\n\nWhy: it is so.\n"),
+        ("x\n\nFixes #12\nReported-by: A <a@b.c>\n(cherry picked from commit 12ab)", set(), "x"),
+    ],
+)
+def test_the_form_of_a_commit_s_message_is_no_word_and_its_scope_ranks(query: str, scope: set[str], words: str):
+    assert read_task(query) == (words, scope)
+    files = sections(src__jsx__dom__focus="a focus\n", src__dom="a focus\n", fix="fix focus\n")
+    if query.startswith("fix(jsx/dom)"):
+        assert order(files, query)[0] == "src/jsx/dom/focus.py"
 
 
 def test_a_part_of_a_survey_and_files_that_came_later_keep_their_worth():

@@ -11,8 +11,9 @@ from command import Run, git, module, recorded, the_log
 
 from code_commit.codebase.change_logs import heads_of_logs
 from code_commit.codebase.fit import find_near
+from code_commit.codebase.mentions import show_mentions
 from code_commit.codebase.outline import brief
-from code_commit.codebase.rank import rank, show_mentions, survey_files
+from code_commit.codebase.rank import rank, survey_files
 from code_commit.codebase.text import Section, file_section, part_of, part_section
 
 ROLLUP = "agent-config/codeRollup.txt"
@@ -81,32 +82,74 @@ def test_build_sh_and_what_it_names_are_whole_in_every_codebase(root: Path, run_
         assert (f"--- checks/judge.py ---\n{module('judge', 9)}" in text) == (what != "a pathspec"), what
 
 
-def test_only_what_is_next_to_the_chosen_files_has_an_outline(root: Path, run_code_commit: Run):
+def test_of_what_is_next_to_the_chosen_files_what_they_name_has_an_outline(root: Path, run_code_commit: Run):
+    used = root / "lib/deep/used.py"
+    used.write_text(
+        f"class Wanted:\n    def used(self): ...\n    def other_method(self): ...\n\n\n{used.read_text()}" * 2
+    )
     text = rolled_up(run_code_commit, root, "--select", *recorded(root, CHOICE))
-    for name in ("lib/deep/used.py", "app.py", "tests/test_core.py"):
-        assert outlined(root, name) in text, name
+    outline = outlined(root, "lib/deep/used.py")
+    assert f"{outline}class Wanted:\n  def used(self):\ndef used(first, *, second=2):\n" in text
+    assert "other_method" not in text
     assert f"--- lib/beside.py ---\n{module('beside', 9)}" in text, "what is short is whole"
-    assert f"{outlined(root, 'tests/test_core.py')}def make_core(first, *, second=2):\n\n" in text, "helpers alone"
-    assert "far/part_07.py (outline" not in text
+    for name in ("app.py", "tests/test_core.py", "far/part_07.py"):
+        assert f"{name} (outline" not in text, "what only imports it, or what it does not name"
     end = text.partition("\n--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---\n")[2]
-    assert ("far/part_07.py" in end, "\nand 51 more: far 46, " in end) == (False, True), end
+    assert ("far/part_07.py" in end, " more: far 46, " in end) == (False, True), end
     assert asked(root).count(" (outline, ") == 40 + 1, "and its explanation"
 
 
 def test_outlines_beside_the_choice_are_limited_and_the_rest_is_counted(root: Path, run_code_commit: Run):
     (root / "many").mkdir()
     for number in range(400):
-        text = (
-            f"from lib import core\ndef a_long_name_{number}({', '.join(f'argument_{n}' for n in range(30))}): pass\n"
-        )
+        text = f"def a_long_name_{number}({', '.join(f'argument_{n}' for n in range(30))}): pass\n"
         (root / f"many/one_of_them_{number}.py").write_text(f"{text}{'    ' * 200}\n")
+    imports = "".join(f"from many.one_of_them_{number} import a_long_name_{number}\n" for number in range(300))
+    (root / "lib/core.py").write_text(imports + module("core", 90))
     text = rolled_up(run_code_commit, root, "--select", *recorded(root, CHOICE))
     beside = sum(len(section) for section in text.split("\n--- ") if " (outline, " in section)
     assert 7_000 < beside < 9_700
     end = text.partition("\n--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---\n")[2]
     assert len(end) < 12_000
     assert " many " in end.partition("\nand ")[2]
+    (root / "lib/core.py").write_text(module("core", 90))
     assert len(rolled_up(run_code_commit, root, "--select", "--fit", "4000", *recorded(root, CHOICE))) <= 4000 * 3.2
+
+
+def test_the_tests_of_the_build_are_shown_by_name_and_those_of_the_task_whole(root: Path, run_code_commit: Run):
+    cases = "@cases(\n" + "    'one',\n" * 30 + ")\n"
+    tests = f"import os\n\n\n{cases}def test_queue_becomes_quick(case):\n    assert quick(case)\n\n\n"
+    tests += "".join(
+        f"def test_other_{number}():\n{'    check()' + chr(10)}" + "    x = 1\n" * 12 for number in range(40)
+    )
+    (root / "checks/judge.py").write_text(tests)
+    (root / "agent-config/query.txt").write_text("fix(core): let the queue be quick\n")
+    options = "--protect", "checks/", "--rollup", "select", *recorded(root, CHOICE, "^^^cannot\nNo.\n^^^end\n")
+    run_code_commit(root, *options)
+    choice, change = ((log / "1-query.txt").read_text() for log in sorted((root / "agent-config/logs").iterdir()))
+    for text in (choice, change):
+        shown = text.partition("--- checks/judge.py (lines ")[2].partition("\n--- ")[0]
+        assert f"{cases}def test_queue_becomes_quick(case):\n    assert quick(case)\n" in shown
+        assert "not shown here: test_other_0, test_other_1, " in shown
+    (root / "agent-config/query.txt").write_text("Let it be\n")
+    run_code_commit(root, *options)
+    for log in sorted((root / "agent-config/logs").iterdir())[2:]:
+        assert "def test_other_0 L" in (log / "1-query.txt").read_text(), "its names with lines"
+
+
+def test_many_short_files_are_counted_in_a_choice_but_not_in_a_folder_that_is_asked_for(
+    root: Path, run_code_commit: Run
+):
+    (root / "data").mkdir()
+    for name in ("one", "two", "three", "four", "five", "quicker"):
+        (root / f"data/{name}.json").write_text("{}\n")
+    git(root, "add", "-A")
+    again = "^^^files\ndata/\nlib/core.py\n^^^end\n"
+    rolled_up(run_code_commit, root, "--select", *recorded(root, again, CHOICE))
+    first, second = ((the_log(root) / f"{number}-query.txt").read_text() for number in (1, 2))
+    assert "data/quicker.json (3 bytes)" in first
+    assert ("data/two.json" in first, "data/two.json (3 bytes)" in second) == (False, True)
+    assert " data 5" in first
 
 
 def test_what_serves_no_task_is_whole_only_where_the_task_names_it(root: Path, run_code_commit: Run):
@@ -422,7 +465,7 @@ def test_mentions_of_a_name_are_those_that_tell_most(query: str, told: str):
     texts |= {"lib/core.py": "def quicker(): ...\nclass teacher:\nteacher\nteacher\n"}
     texts["README.md"] = "Here is no garden.\n"
     files = [Section(name, 9, file_section(name, text)) for name, text in texts.items()]
-    mentions = show_mentions(survey_files(files, query))
+    mentions = show_mentions(survey_files(files, query).mentions)
     assert mentions.startswith(told)
     assert told or not mentions
 
@@ -478,7 +521,7 @@ def test_nothing_that_a_query_or_a_file_says_takes_minutes():
     many = [Section(f"{number}/x.py", 9, file_section(f"{number}/x.py", "import x\n")) for number in range(3_000)]
     began = time.monotonic()
     for query in ("A" * 80_000, "A-by" * 20_000, "." * 20_000, "x" * 80_000, "`name` " + "a@" * 40_000):
-        show_mentions(survey := survey_files(files, query))
+        show_mentions((survey := survey_files(files, query)).mentions)
         rank(survey)
     survey_files(files, "`name`")
     for text in ("name(" * 16_000 + ";", "a name({" * 9_000 + ";", "image/" * 16_000, "// " * 30_000 + "x\n})();\n"):

@@ -1,0 +1,237 @@
+"""The mentions: lines that hold names of the query, for the choice of files and beside the chosen ones.
+
+Definitions whose names hold two words of the query come first, then single names. Of a name one line of each source
+file comes first, then tests; documents come last.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from code_commit.codebase.near import is_document, is_test
+from code_commit.codebase.text import Section
+from code_commit.runs.words import count, listed
+
+_KEYWORD = (
+    r"\b(?:class|const|def|enum|fn|func|function|interface|macro_rules!|module|object|protocol|record|static|struct|trait"
+    r"|type|val|var)"
+)
+BEFORE_NAME = rf"{_KEYWORD}[ \t]+(?:\([^)\n]{{0,99}}\)[ \t]*)?(?:self\.)?"
+_BEGINS_DEFINITION = re.compile(rf"{BEFORE_NAME}\Z")
+_ENDS_BEFORE_NAME, _LONGEST_BEGINNING = " \t.)", 120
+_HEAD_WITHOUT_WORD = re.compile(  # of a function, which no sign ends that ends a statement
+    r"(?!(?:return|else|throw|case|goto|new)\b)(?:[A-Za-z_][\w:<>,*&\[\]]*[ \t*&]+)+\Z"
+)
+_ROOM, _LONGEST, _LINES_OF_ONE = 4_000, 120, 8  # characters of all, and of a line; lines of a name
+_MANY_LINES, _TOO_MANY_LINES = 20, 100  # a name on more lines tells nothing, but where it is defined; is not looked for
+_MOST_OF_TWO_WORDS, _LEAST_OF_TEXT = 12, 4  # lines; letters of a word that is looked for within a longer one
+_USED = re.compile(r"(?:\.|\bimport )([A-Za-z_]\w{3,})")
+_OWN = re.compile(rf"{_KEYWORD}[ \t]+(\w+)")
+_PIECES = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_FEW_NAMES, _MOST_USED = 40, 12
+_IS_WORD = 5  # letters
+
+
+class Mention(NamedTuple):
+    """A line that holds a name: its place among those of the file, the file, its number, and the line to show."""
+
+    defines: bool
+    place: int
+    path: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mentions:
+    """The lines that hold each name of a query, and its words.
+
+    `plain` names are words; `alike` are definitions, by the words that their names share with the query; `missing` are
+    names that tests of the build use and no other file holds, by test.
+    """
+
+    words: Sequence[str] = ()
+    lines: Mapping[str, Sequence[Mention]] = field(default_factory=dict)
+    plain: Collection[str] = ()
+    alike: Mapping[frozenset[str], Sequence[Mention]] = field(default_factory=dict)
+    missing: Mapping[str, Collection[str]] = field(default_factory=dict)
+
+    def telling(self) -> Iterator[Sequence[Mention]]:
+        return (lines for lines in self.lines.values() if len(lines) <= _MANY_LINES)
+
+
+class SharedWords:
+    """The words of a query, of which names may hold two."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self.words = frozenset(words)
+        self._known: dict[str, frozenset[str]] = {}
+
+    @property
+    def pattern(self) -> str:
+        """A pattern of lower-case text that has two of the words in one name."""
+        either = "|".join(map(re.escape, sorted(self.words, key=len, reverse=True)))
+        return rf"(?:{either})\w*(?:{either})"
+
+    def of(self, name: str) -> frozenset[str]:
+        """Return the words that a name holds: its pieces begin with them, or the name has a long one anywhere."""
+        if (known := self._known.get(name)) is None:
+            pieces, lower = [piece.lower() for piece in _PIECES.findall(name)], name.lower()
+            held = [
+                word
+                for word in self.words
+                if any(piece.startswith(word) for piece in pieces) or (len(word) > _LEAST_OF_TEXT and word in lower)
+            ]
+            known = frozenset(word for word in held if not any(word in other and word != other for other in held))
+            self._known[name] = known
+        return known
+
+
+class UsedNames:
+    """The names that tests use and no other file turns out to hold, by test; the tests are read first."""
+
+    def __init__(self, tests: Collection[str]) -> None:
+        self.tests = tests
+        self.missing: dict[str, set[str]] = {}
+
+    def read(self, file: Section) -> None:
+        if file.name in self.tests:
+            self.missing[file.name] = set(_USED.findall(file.text)) - set(_OWN.findall(file.text))
+        elif names := set().union(*self.missing.values()):
+            text = file.text
+            words = set(re.findall(r"\w+", text)) if len(names) > _FEW_NAMES else text
+            held = {name for name in names if name in words}
+            self.missing = {test: used - held for test, used in self.missing.items()}
+
+
+class LinesOfNames:
+    """The lines that hold names, as files are read, and the definitions whose names share two words with the query."""
+
+    def __init__(self, shared: SharedWords) -> None:
+        self.lines = defaultdict[str, list[Mention]](list)
+        self.alike = defaultdict[frozenset[str], list[Mention]](list)
+        self._shared = shared
+        self._name = re.compile(rf"\w*?{shared.pattern}\w*") if len(shared.words) > 1 else None
+
+    def note(self, name: str, file: Section, text: str, places: Iterable[int], *, is_defined_here: bool) -> None:
+        """Note the lines of a file that hold a name, at these places of its text."""
+        lines, counted = self.lines[name], _Counted(file, text)
+        for place, at in enumerate(places):
+            if len(lines) > _TOO_MANY_LINES and not is_defined_here:
+                return
+            if (defines := is_definition(text, at)) or len(lines) <= _TOO_MANY_LINES:
+                lines.append(counted.mention(at, place, defines=defines))
+
+    def note_alike(self, file: Section, text: str, lower: str, known: Collection[str]) -> None:
+        """Note the definitions of a file whose names share two words with the query, without `known` ones."""
+        counted, place = _Counted(file, text), 0
+        for match in self._name.finditer(lower) if self._name else ():
+            at, name = match.start(), text[match.start() : match.end()]
+            if name not in known and len(words := self._shared.of(name)) > 1 and begins_definition(text, at):
+                self.alike[words].append(counted.mention(at, place, defines=True))
+                place += 1
+
+
+class _Counted:
+    """The lines of a text, numbered as they are asked for from the first to the last."""
+
+    def __init__(self, file: Section, text: str) -> None:
+        self.path, self.text, self.line, self.at = file.name, text, 0, 0
+
+    def mention(self, at: int, place: int, *, defines: bool) -> Mention:
+        self.line, self.at = self.line + self.text.count("\n", self.at, at), at
+        end = self.text.find("\n", at)
+        whole = self.text[self.text.rfind("\n", 0, at) + 1 : end if end >= 0 else None].strip()
+        cut = f"{whole[:_LONGEST]} ..." if len(whole) > _LONGEST else whole
+        return Mention(defines, place, self.path, self.line, f"{self.path}:{self.line}:{cut}\n")
+
+
+def places_of(text: str, pattern: re.Pattern[str], *, within_words: bool = False) -> Iterator[int]:
+    """Yield where a name stands in a section's text, once a line."""
+    start = text.find("\n") + 1
+    while match := pattern.search(text, start):
+        start = match.end()
+        if within_words or not (text[match.start() - 1].isalnum() or text[match.start() - 1] == "_"):
+            yield match.start()
+            start = text.find("\n", start)
+            if start < 0:
+                return
+
+
+def is_definition(text: str, name: int) -> bool:
+    """Tell whether a word that defines stands before the name at this place."""
+    if text[name - 1 : name] not in _ENDS_BEFORE_NAME:
+        return False
+    start = max(name - _LONGEST_BEGINNING, 0)
+    return _BEGINS_DEFINITION.search(text, max(start, text.rfind("\n", start, name)), name) is not None
+
+
+def begins_definition(text: str, name: int) -> bool:
+    """Tell whether the name at this place looks defined there: after such a word, or as a function of C is."""
+    if is_definition(text, name):
+        return True
+    start = text.rfind("\n", 0, name) + 1
+    if name - start > _LONGEST_BEGINNING or not _HEAD_WITHOUT_WORD.match(text, start, name):
+        return False
+    end = text.find("\n", name)
+    line = text[name : end if end >= 0 else None]
+    return re.match(r"\w+[ \t]*\([^;=]*$", line) is not None
+
+
+def show_mentions(mentions: Mentions, seen: Collection[str] = ()) -> str:
+    """Return the lines that hold the query's names, without those of files that are `seen`.
+
+    Definitions that share two words with the query come first, then rare names. A name on many lines has only those
+    that define it, a plain word on many lines none. Names that tests lack have to share a word with the query.
+    """
+    found, already = list[tuple[int, str]](), set[str]()
+    long = [word for word in mentions.words if len(word) >= _IS_WORD]
+    told = ""
+    for test, missing in mentions.missing.items():
+        names = sorted(name for name in missing if any(word in name.lower() for word in long))
+        told += f"used in {test}, in no other file: {listed(names, _MOST_USED)}\n" if names else ""
+    if alike := _most_alike(mentions, seen):
+        told += "definitions that share two words with the query:\n" + "".join(line.text for line in alike)
+        already.update(line.text for line in alike)
+    for name, lines in sorted(mentions.lines.items(), key=lambda item: (-len(item[0]), item[0])):
+        fresh = [line for line in lines if line.path not in seen and line.text not in already]
+        is_many = len(lines) > _MANY_LINES
+        some = [] if is_many and name in mentions.plain else [line for line in fresh if line.defines or not is_many]
+        if name in mentions.plain:
+            some = [line for line in some if line.defines]
+        if some := _in_order(some)[:_LINES_OF_ONE]:
+            more = f", {len(some)} shown" if len(some) < len(lines) else ""
+            text = "".join(line.text for line in some)
+            already.update(line.text for line in some)
+            found.append((len(lines), f"{name}: {count(len(lines), 'line')}{more}\n{text}"))
+    for _, text in sorted(found):
+        told += text if len(told) + len(text) <= _ROOM else ""
+    return told
+
+
+def _in_order(lines: Iterable[Mention]) -> list[Mention]:
+    """Return the best line of each source file, its definition or else its first, then of each test, then others."""
+    seen, others = set[str](), list[tuple[int, bool, Mention]]()
+    for line in sorted(lines, key=lambda line: (not line.defines, line.place)):
+        is_more = line.path in seen
+        seen.add(line.path)
+        group = 3 if is_document(line.path) else 2 if is_more else int(is_test(line.path))
+        others.append((group, not line.defines, line))
+    return [line for *_, line in sorted(others, key=lambda each: each[:2])]
+
+
+def _most_alike(mentions: Mentions, seen: Collection[str]) -> list[Mention]:
+    """Return the definitions that share most words with the query, rare ones first; what many share tells nothing."""
+    often = Counter[str]()
+    for words, lines in mentions.alike.items():
+        often.update(dict.fromkeys(words, len(lines)))
+    found = [
+        (-len(words), sum(often[word] for word in words), is_test(line.path), line.text, line)
+        for words, lines in mentions.alike.items()
+        if len(lines) <= _MANY_LINES
+        for line in lines
+        if line.path not in seen
+    ]
+    return [line for *_, line in sorted(found)[:_MOST_OF_TWO_WORDS]]
