@@ -19,8 +19,9 @@ from code_commit.commands.output import (
     redactor_of,
     tell_if_half_changed,
 )
-from code_commit.commands.stats import Comparison, collect, read_trials, runs_of_fleet, stats_table
+from code_commit.commands.stats import Comparison, StatsRun, collect, read_trials, runs_of_fleet, stats_table
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
+from code_commit.exchange import Cost
 from code_commit.files import is_folder, read_ends, read_regular_file
 from code_commit.project import Project
 from code_commit.redaction import Redactor
@@ -211,9 +212,15 @@ def logged_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor) 
 
 
 def _print_stats(project: Project, out: str, *, as_json: bool) -> None:
-    runs = map(read_run, runs_of_fleet(Path(out)) if out else find_run_folders(project))
-    found = collect((run, status_of(run)) for run in runs if isinstance(run, RunRecord))
-    models, labels = [stats._asdict() for stats in found], Comparison.of(read_trials(Path(out)) if out else [])
+    trials = read_trials(Path(out)) if out else []
+    costs = {trial["id"]: Cost(trial["cost_usd"], trial["unsettled_usd"]) for trial in trials}
+    runs = ((folder, read_run(folder)) for folder in (runs_of_fleet(Path(out)) if out else find_run_folders(project)))
+    found = collect(
+        StatsRun(run, status_of(run), costs.get(folder.name, run.cost))
+        for folder, run in runs
+        if isinstance(run, RunRecord)
+    )
+    models, labels = [stats._asdict() for stats in found], Comparison.of(trials)
     if as_json:
         of_fleet = {"models": models, "labels": labels.as_json}
         print_json(redactor_of(project).redact_json(of_fleet if out else models))

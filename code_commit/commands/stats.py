@@ -10,10 +10,10 @@ from statistics import mean, median
 from typing import Any, NamedTuple, Self, TypedDict, TypeVar
 
 from code_commit.errors import NotSetUpError
-from code_commit.exchange import Usage
+from code_commit.exchange import Cost, Usage
 from code_commit.files import is_folder, load_json, read_regular_file
 from code_commit.runs.record import RunRecord, require_finite
-from code_commit.runs.words import dollars, duration
+from code_commit.runs.words import cost_in_cell, dollars, duration
 from code_commit.status import Status, status_in_words
 from code_commit.terminal import aligned, shown
 
@@ -21,6 +21,7 @@ T = TypeVar("T")
 _USUAL_ATTEMPTS = 4
 _USUAL_ENDS = [each for each in Status if each.is_recorded and each.is_final and each is not Status.SUCCESS]
 _NOT_JUDGED = [each for each in Status if not each.is_judged]
+OF_EARLIER_VERSION = "earlier version"  # the costs of a task's earlier runs, which it told in one sum
 _NORMAL_QUANTILE = 1.959964  # of 97.5 %
 
 
@@ -37,7 +38,8 @@ class ModelStats(NamedTuple):
     `passed` counts the runs whose build passed, by their last attempt, `ended` the others by their status or as
     `dry_run`. `rejected` counts the rejected answers by rule: one that broke several counts for each. `edits` counts
     the files sent as edits, `edits_that_fit` those whose places were found. Tokens, cost and time include the choices
-    of files, also those of this model without a run; these are in no median. `unknown_costs` counts the answers and
+    of files, also those of this model without a run; these are in no median. The cost of a fleet's task is that of all
+    its runs. `unknown_costs` counts the answers and
     choices whose price is not known, `unsettled_usd` is the highest cost of calls whose cost no reply tells.
     """
 
@@ -65,24 +67,33 @@ def runs_of_fleet(out: Path) -> list[Path]:
     return folders
 
 
-def collect(runs: Iterable[tuple[RunRecord, Status]]) -> list[ModelStats]:
-    """Return the results of runs, each with its status, by the model asked last."""
-    asking = [(record, status) for record, status in runs if record.asks]
-    followed = {record.choice.run for record, _ in asking if record.choice}
-    models: dict[str, list[tuple[RunRecord, Status]]] = {}
-    for record, status in asking:
-        if record.command == "run" or record.run not in followed:
-            models.setdefault(record.asked_model, []).append((record, status))
+class StatsRun(NamedTuple):
+    """A run with its status and its cost; that of a fleet's task is the cost of all its runs."""
+
+    record: RunRecord
+    status: Status
+    cost: Cost
+
+
+def collect(runs: Iterable[StatsRun]) -> list[ModelStats]:
+    """Return the results of runs by the model asked last."""
+    asking = [run for run in runs if run.record.asks]
+    followed = {run.record.choice.run for run in asking if run.record.choice}
+    models: dict[str, list[StatsRun]] = {}
+    for run in asking:
+        if run.record.command == "run" or run.record.run not in followed:
+            models.setdefault(run.record.asked_model, []).append(run)
     return [_add_up(model, models[model]) for model in sorted(models)]
 
 
-def _add_up(model: str, records: Sequence[tuple[RunRecord, Status]]) -> ModelStats:
-    ends = [(record, Status.DRY_RUN if record.options.get("dry_run") else status) for record, status in records]
+def _add_up(model: str, records: Sequence[StatsRun]) -> ModelStats:
+    ends = [(record, Status.DRY_RUN if record.options.get("dry_run") else status) for record, status, _ in records]
     ends = [(record, end) for record, end in ends if record.command == "run"]
-    runs, alone = [run for run, _ in ends], [record for record, _ in records if record.command != "run"]
+    runs, alone = [run for run, _ in ends], [record for record, _, _ in records if record.command != "run"]
     choices = [run.choice for run in runs if run.choice] + [record.as_choice for record in alone]
     answers = [attempt for run in runs for attempt in run.attempts]
     rejected = [attempt for attempt in answers if attempt.verdict == "rejected"]
+    cost = sum((run.cost for run in records), Cost())
 
     def added(number: Callable[[RunRecord], float | None]) -> Sum:
         return _sum(map(number, runs), map(number, alone))
@@ -97,14 +108,14 @@ def _add_up(model: str, records: Sequence[tuple[RunRecord, Status]]) -> ModelSta
         edits=sum(answer.edits for answer in answers),
         edits_that_fit=sum(answer.edits - len(answer.misfits) for answer in answers),
         tokens=added(lambda run: _tokens(run.totals.usage) or None),
-        cost_usd=added(lambda run: run.cost.settled),
+        cost_usd=Sum(total=cost.settled, median=added(lambda run: run.cost.settled)["median"]),
         unknown_costs=sum(
             answer.usage is not None and answer.cost_usd is None and not answer.unsettled_usd for answer in answers
         )
         + sum(_tokens(choice.usage) > 0 and choice.cost_usd is None for choice in choices),
         llm_seconds=added(lambda run: run.totals.llm_seconds or None),
         build_seconds=added(lambda run: run.totals.build_seconds or None),
-        unsettled_usd=sum(record.cost.unsettled for record, _ in records),
+        unsettled_usd=cost.unsettled,
     )
 
 
@@ -177,10 +188,11 @@ def _rows(models: Sequence[ModelStats]) -> Iterator[list[str]]:
 class LabelStats(NamedTuple):
     """The results of a label's trials; `tasks` has words for those of each task, in their order.
 
-    Trials that were not set up, or that the machine failed, are counted in `not_set_up` and in no other number.
+    Trials that were not set up, or that the machine failed, are counted in `not_set_up` and in no other number but
+    the costs, which are those of all runs: `cost_usd` what was settled, `unsettled_usd` what may be paid beside it.
     `pass_at_1` is the share of tasks that one trial solves, `interval` its Wilson interval of 95 %, as if each task had
     been tried once; `pass_at_k` the share that one of `k` trials solves, `k` being the most trials of a task.
-    `cost_per_solved` is None where a cost is not known, or nothing solved.
+    `cost_per_solved`, of what was settled, is None where a cost is not known, or nothing solved.
     """
 
     label: str
@@ -194,6 +206,7 @@ class LabelStats(NamedTuple):
     k: int
     pass_at_k: float | None
     cost_usd: float | None
+    unsettled_usd: float
     cost_per_solved: float | None
     input_tokens: int
     output_tokens: int
@@ -214,16 +227,36 @@ class _Trial:
     digest: str | None = None
     verified: bool | None = None
     cost_usd: float | None = None
+    unsettled_usd: float = 0.0
     input_tokens: int = 0
     output_tokens: int = 0
     seconds: float = 0.0
     attempts: int = 0
 
 
+def upgraded(line: Any) -> Any:
+    """Return a line of results.jsonl as this version writes it.
+
+    `paid_usd` of an earlier version counted what may have been paid in earlier runs as paid, and so does the line.
+    Raises ValueError.
+    """
+    if not isinstance(line, dict) or "runs" in line:
+        return line
+    try:
+        cost, unsettled = line.get("cost_usd"), line.get("unsettled_usd", 0.0)
+        settled = None if cost is None else max(cost - unsettled, 0.0)
+        earlier = max((line.get("paid_usd") or 0.0) - (cost or 0.0), 0.0)
+        total = None if settled is None else settled + earlier
+        runs = {str(line.get("run", "")): (settled, unsettled), OF_EARLIER_VERSION: (earlier, 0.0)}
+    except TypeError as error:
+        raise ValueError("it holds something else") from error
+    return {**line, "cost_usd": total, "runs": runs}
+
+
 def read_trials(out: Path) -> list[dict[str, Any]]:
     """Return the result of each task in a fleet's folder, none without results.jsonl; leave out damaged lines.
 
-    A task's result is its latest, but no later one of the same line replaces a green one.
+    A task's result is its latest, but no later one of the same line replaces a green one; the costs are the latest.
     """
     from pydantic import TypeAdapter
 
@@ -233,10 +266,11 @@ def read_trials(out: Path) -> list[dict[str, Any]]:
             with suppress(ValueError):
                 told = load_json(line)
                 require_finite(told)
-                result = asdict(adapter.validate_python(told))
+                result = asdict(adapter.validate_python(upgraded(told)))
                 before = trials.get(result["id"], result)
-                if result["exit_code"] == 0 or (before["exit_code"], before.get("digest")) != (0, result.get("digest")):
-                    trials[result["id"]] = result
+                stays = result["exit_code"] and (before["exit_code"], before["digest"]) == (0, result["digest"])
+                costs = {name: result[name] for name in ("cost_usd", "unsettled_usd")}
+                trials[result["id"]] = {**before, **costs} if stays else result
     return list(trials.values())
 
 
@@ -283,7 +317,8 @@ def _label(label: str, trials: Sequence[Mapping[str, Any]]) -> LabelStats:
 
     solved, k = sum(map(sum, ends.values())), max(map(len, ends.values()), default=0)
     share = mean(mean(end) for end in ends.values()) if ends else None
-    cost = None if any(trial.get("cost_usd") is None for trial in judged) else added("cost_usd")
+    settled = [trial.get("cost_usd") for trial in trials]
+    cost = None if None in settled else sum(each or 0.0 for each in settled)
     return LabelStats(
         label=label,
         tasks=tasks,
@@ -296,6 +331,7 @@ def _label(label: str, trials: Sequence[Mapping[str, Any]]) -> LabelStats:
         k=k,
         pass_at_k=mean(any(end) for end in ends.values() if len(end) == k) if ends else None,
         cost_usd=cost,
+        unsettled_usd=sum(trial.get("unsettled_usd", 0.0) for trial in trials),
         cost_per_solved=cost / solved if cost is not None and solved else None,
         input_tokens=added("input_tokens"),
         output_tokens=added("output_tokens"),
@@ -324,7 +360,7 @@ def _label_rows(labels: Sequence[LabelStats]) -> Iterator[list[str]]:
     yield ["  95 % interval", *(_interval(each.interval) for each in labels)]
     if any(each.k > 1 for each in labels):
         yield ["pass@k", *(f"{_percent(each.pass_at_k)} (k = {each.k})" for each in labels)]
-    yield ["cost", *(dollars(each.cost_usd, short=True) for each in labels)]
+    yield ["cost", *(cost_in_cell(Cost(each.cost_usd, each.unsettled_usd), short=True) for each in labels)]
     yield [f"  for each {green}", *(dollars(each.cost_per_solved, short=True) for each in labels)]
     yield ["tokens in", *(_number(each.input_tokens) for each in labels)]
     yield ["tokens out", *(_number(each.output_tokens) for each in labels)]

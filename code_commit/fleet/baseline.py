@@ -53,6 +53,8 @@ class UnpaidStore:
     def note(self, *_: object) -> None:
         pass
 
+    begin = lose = end = note
+
 
 class Baselines(UnpaidStore):
     """The baselines of tasks, one for all those that share repository, commit, build and overlay."""

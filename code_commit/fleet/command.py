@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from code_commit.api import compare, count_missing_keys
+from code_commit.api import compare, count_missing_keys, is_of_earlier_version
 from code_commit.commands.output import print_failure, print_json, print_text
 from code_commit.errors import (
     EXIT_BUILD_FAILED,
@@ -221,7 +221,7 @@ def _land(options: FleetOptions, out: Path) -> int:
     """Make the branches, print the state of each result, and return 0 where each has landed. Raises NotSetUpError."""
     load_results(out)  # raises where there are none, before the folder is made
     with results_folder(out):
-        results, states = load_results(out), Counter[str]()
+        results, states, spent = load_results(out), Counter[str](), Unfinished(out, load_lines(out)).spent
         try:
             before = load_landings(out, results)
             for landing in land_results(out, results, options, before):
@@ -232,7 +232,7 @@ def _land(options: FleetOptions, out: Path) -> int:
                 told = f"{landing.id}: {replace(landing, state=state).in_words}"
                 print_json(json.dumps(asdict(landing))) if options.json else print_text(told)
         finally:
-            write_pages(out, results, results)
+            write_pages(out, results, results, spent)
     told = ", ".join(f"{number} {state}" for state, number in states.most_common())
     Progress(Redactor([]), quiet=options.quiet).say(f"{count(states.total(), 'green result')}: {told}")
     return EXIT_SUCCESS if states.keys() <= {ON_ITS_BASE, _LANDED_BEFORE, _REMOVED_SINCE, THERE} else EXIT_BUILD_FAILED
@@ -307,13 +307,15 @@ def _do(options: FleetOptions, chosen: list[FleetTask], listed: set[str], out: P
         _require_keys(left)
     unfinished = Unfinished(out, load_lines(out), again)
     costs = [result.cost_usd or 0.0 for result in earlier.values() if not result.is_open]
-    budget, failures = Budget(options.max_cost, unfinished.spent, costs), Failures(options.max_failures)
+    budget, failures = Budget(options.max_cost, unfinished.spent.highest, costs), Failures(options.max_failures)
     pages = Pages(out, listed, earlier)
     with FleetTable(len(tasks), (earlier[task.id] for task in kept), quiet=options.quiet) as table:
         begun = {task.id for task in left if unfinished.log_of(task)[0]}
         left.sort(key=lambda task: task.id not in begun)
         baselines = Baselines(out, [] if options.no_baseline else [task for task in left if task.id not in begun])
         store = ResultStore(unfinished, table, failures, pages, baselines)
+        if any(map(is_of_earlier_version, map(asdict, earlier.values()))):
+            table.say("OUT has results of an earlier version: in its sums, what may have been paid counts as paid")
         try:
             pages.write()
             if left:

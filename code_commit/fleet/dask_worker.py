@@ -16,9 +16,9 @@ from distributed.utils import sync
 from code_commit.errors import LogError
 from code_commit.fleet.builds import Source, copy_path, remove_copy
 from code_commit.fleet.processes import TaskSupervision, WorkerError
-from code_commit.fleet.results import TaskOutcome, read_own, write_own
+from code_commit.fleet.results import TaskOutcome, packed, read_own, write_own
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.unfinished import latest_log, log_path
+from code_commit.fleet.unfinished import STARTS, latest_log, log_path, starts_file
 from code_commit.fleet.worker import TASK_PREFIX, left_log, machine_failed, run_task
 from code_commit.version import __version__
 
@@ -51,17 +51,18 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
 
     tell("begun")
     try:
-        supervision = TaskSupervision(is_wanted, lambda: tell("limited"), keep, [*_tls_keys(worker), task.list_file])
-        outcome = run_task(task, source, _place(worker, fleet), max_cost, supervision, latest_log(log, kept))
-        if outcome.log:
-            _keep(kept, outcome.log)
+        hidden: list[str | Path] = [*_tls_keys(worker), task.list_file]
+        supervision = TaskSupervision(is_wanted, lambda: tell("limited"), keep, hidden, event)
+        outcome = run_task(task, source, _place(worker, fleet), max_cost, supervision, latest_log(log, kept, fleet))
+        if outcome.log or not kept.exists():
+            _keep(kept, outcome.log or packed({}, {STARTS: starts_file(kept, event, is_over=True)}))
     except Exception as error:  # noqa: BLE001 - a full disk of the worker, or a bug, is this task's end alone
         outcome = TaskOutcome(machine_failed(task, _words_for(error)))
     finally:
         _logs[fleet].pop(number, None)
         with suppress(Exception):  # the scheduler may be lost
             tell("ended")
-    return outcome._replace(result=replace(outcome.result, worker=worker.address))
+    return outcome._replace(result=replace(outcome.result, worker=worker.address, start=event))
 
 
 _logs: defaultdict[str, dict[int, bytes]] = defaultdict(dict)

@@ -60,7 +60,8 @@ class _QueuedTask:
 
     `failed` counts its runs that ended by its host's failure, `lost` the workers that were lost with it or could not do
     it; the latter are `unfit` for it. `need` is the cost of its next call if its limit was too low for that; `spent` is
-    the cost of its runs before it was sent, `continued` the cost of the run that it continues.
+    the cost of its runs before it was sent, `continued` the cost of the run that it continues, `most` what that may
+    cost in all. `start` names the start that a worker has begun, and whose end is not known.
     """
 
     task: FleetTask
@@ -69,6 +70,8 @@ class _QueuedTask:
     need: float = 0.0
     spent: float = 0.0
     continued: float = 0.0
+    most: float | None = None
+    start: str = ""
     future: "Future[TaskOutcome | None] | None" = None
     worker: str = ""
     is_running: bool = False
@@ -191,6 +194,8 @@ class Dispatcher:
 
     def _give_up(self) -> list[FleetTask]:
         """Return the tasks that are not done, and free the money reserved for them."""
+        for sent in self._sent.values():
+            self._lose(sent)
         costs = {number: self._store.paid_for(sent.task) - sent.spent for number, sent in self._sent.items()}
         for number, cost in ({self._last: 0.0} | costs).items():
             self._budget.settle(number, cost)
@@ -229,6 +234,7 @@ class Dispatcher:
         log, sent.continued = self._store.log_of(sent.task)
         sent.spent = self._store.paid_for(sent.task)
         limit = None if part == float("inf") else sent.continued + part
+        sent.most = sent.task.settings.get("max_cost") if limit is None else limit
         arguments = (sent.task, self._source_of(sent.task), limit, log, self._fleet, number, __version__)
         workers = self._fit_workers(sent.unfit)
         sent.is_running = False
@@ -271,7 +277,8 @@ class Dispatcher:
         if what == "logged" and worker in self._log_requests and self._log_requests[worker].answer.done():
             self._log_requests[worker].when = 0.0
         elif sent and what == "begun":
-            sent.is_running, sent.worker = True, worker
+            sent.is_running, sent.worker, sent.start = True, worker, f"{self._fleet}-{number}"
+            self._store.begin(sent.task.id, sent.start, sent.most, sent.continued)
             self._holders[sent.task.place].add(worker)
         elif sent and what == "ended":
             sent.is_running = False
@@ -317,6 +324,8 @@ class Dispatcher:
         is_tried_again, is_worker_lost = self._is_tried_again(sent, result), self._is_worker_lost(sent, result)
         with DeferredSignals():  # until here it can be taken again
             del self._sent[number]
+            if result is None:
+                self._lose(sent)
             is_too_dear = self._settle(number, sent, result)
             sent.lost += is_worker_lost
             if result is None:
@@ -327,10 +336,18 @@ class Dispatcher:
                 self._waiting[sent.task.host].appendleft(sent)
             else:
                 self._hand_over(sent.task, outcome)
-                return
-            if outcome:
+            if outcome and (is_too_dear or is_tried_again or is_worker_lost):
                 self._store.note(sent.task, outcome)
                 self._unconfirmed.discard(sent.task.id)
+            if outcome and sent.start:
+                self._store.end(sent.task.id, sent.start)
+                sent.start = ""
+
+    def _lose(self, sent: _QueuedTask) -> None:
+        """Count what a start may have cost whose worker or scheduler was lost."""
+        if sent.start:
+            self._store.lose(sent.task.id, sent.start)
+            sent.start = ""
 
     def _hand_over(self, task: FleetTask, outcome: TaskOutcome | None) -> None:
         self._left[task.place] -= 1
@@ -427,6 +444,9 @@ class Dispatcher:
                     self._attend(what, number, worker)
                 finally:
                     last = time.monotonic() if what in ("ended", "done") else last
+        with suppress(CodeCommitError):
+            for sent in self._sent.values():
+                self._lose(sent)
         self._client.cancel([sent.future for sent in self._sent.values()])
 
 

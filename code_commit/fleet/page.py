@@ -10,6 +10,7 @@ from pathlib import Path
 
 from code_commit.api import compare, render_page, render_template
 from code_commit.errors import LogError
+from code_commit.exchange import Cost
 from code_commit.files import read_regular_file
 from code_commit.fleet.land import load_landings
 from code_commit.fleet.patches import diff_of
@@ -18,14 +19,19 @@ from code_commit.runs.record import load_run_record
 from code_commit.version import __version__
 
 
-def write_pages(out: Path, tasks: Iterable[str], results: Mapping[str, Result]) -> None:
-    """Write the page of a fleet of the tasks with these ids, and those that have none yet. Raises LogError."""
+def write_pages(out: Path, tasks: Iterable[str], results: Mapping[str, Result], spent: Cost | None = None) -> None:
+    """Write the page of a fleet of the tasks with these ids, and those that have none yet. Raises LogError.
+
+    `spent` is the cost of all starts, also those of tasks without a result.
+    """
     totals = FleetTotals(len({*tasks, *results}))
     alike: defaultdict[str, list[Result]] = defaultdict(list)
     for _, result in sorted(results.items()):
         totals.add(result)
         if result.is_green and result.patch:
             alike[result.patch].append(result)
+    if spent:
+        totals.set_cost(spent)
     labels = compare(map(dataclasses.asdict, results.values()))
     values = {
         "totals": totals,
@@ -52,12 +58,13 @@ class Pages:
 
     def __init__(self, out: Path, tasks: Collection[str], results: dict[str, Result]) -> None:
         self.out, self.results = out, results
+        self.spent: Cost | None = None
         self._tasks, self._next, self._is_due = tasks, 0.0, False
 
     def write(self, *, at_once: bool = False) -> None:
         """Write what is new: now, or when `catch_up` is called after its time has come."""
         if at_once:
-            write_pages(self.out, self._tasks, self.results)
+            write_pages(self.out, self._tasks, self.results, self.spent)
         else:
             self._is_due = True
             self.catch_up()
@@ -67,7 +74,7 @@ class Pages:
         if self._is_due and begun >= self._next:
             self._is_due = False
             with suppress(LogError):  # what could not be stored is told by its own error, and the last page by this one
-                write_pages(self.out, self._tasks, self.results)
+                write_pages(self.out, self._tasks, self.results, self.spent)
             self._next = time.monotonic() + 20 * (time.monotonic() - begun)
 
 

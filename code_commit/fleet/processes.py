@@ -31,12 +31,14 @@ class TaskSupervision(NamedTuple):
     """Callbacks to the sender of a task: `is_wanted` tells whether to continue, `limited` is called for an answer 429.
 
     `logged` gets the packed log as it grows. `hidden` are files that a sandbox hides from builds, if they exist here.
+    `start` names the start of the task, in its log.
     """
 
     is_wanted: Callable[[], bool] = lambda: True
     limited: Callable[[], object] = lambda: None
     logged: Callable[[bytes], object] = lambda _: None
     hidden: Sequence[str | Path] = ()
+    start: str = ""
 
 
 class WorkerError(Exception):

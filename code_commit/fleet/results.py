@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from code_commit.api import upgrade_result
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Cost
 from code_commit.files import identity_of, load_json, open_regular, replacing, sync_names, write_all
@@ -63,10 +64,11 @@ class Result:
     variant. Equal patches have an equal `patch`, others another; the lines are those of changes.patch. `build_changes`
     names the files of build.patch, `rewritten` those of changes.patch that the build changed after the answer.
     `verified` tells whether the build passed again with the files that the run did not see, None without such. `error`
-    is the kind of the run's error. `cost_usd` is the cost of the run and of its choice of files, `run` the name of the
-    first of them, `unsettled_usd` the part of that cost that no reply has confirmed. `paid_usd` is the cost of all runs
-    of the task, `needed_usd` that of the call that `--max-cost` did not allow. `is_build_supplied` tells whether the
-    build.sh that passed came from the list of tasks.
+    is the kind of the run's error. `run` is the name of the run, or of its choice of files, `start` that of the start
+    that ended with it. `cost_usd` is what was settled, over all runs of the task, None where a price is unknown;
+    `unsettled_usd` is what may have been paid beside it. `runs` has both of each run, and of each start that was lost:
+    without a bound (None) where nothing limited it. `needed_usd` is the cost of the call that `--max-cost` did not
+    allow. `is_build_supplied` tells whether the build.sh that passed came from the list of tasks.
     """
 
     id: str
@@ -100,9 +102,27 @@ class Result:
     path: str = ""
     base: str = ""
     baseline: str = ""
-    paid_usd: float | None = None
     unsettled_usd: float = 0.0
     is_build_supplied: bool = False
+    start: str = ""
+    runs: dict[str, tuple[float | None, float | None]] = field(default_factory=dict)
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(self.cost_usd, self.unsettled_usd)
+
+    @property
+    def is_cost_known(self) -> bool:
+        """Whether each answer has a price, and each start that was lost a limit."""
+        is_told = self.cost_usd is not None or not self.attempts
+        return is_told and all(most is not None for _, most in self.runs.values())
+
+    def with_runs(self, runs: Mapping[str, tuple[float | None, float | None]]) -> "Result":
+        """Return the result of a task whose runs have cost this."""
+        settled = [cost for cost, _ in runs.values()]
+        total = None if None in settled else sum(cost or 0.0 for cost in settled)
+        unsettled = sum(most or 0.0 for _, most in runs.values())
+        return dataclasses.replace(self, cost_usd=total, unsettled_usd=unsettled, runs=dict(runs))
 
     @property
     def is_open(self) -> bool:
@@ -142,14 +162,9 @@ class TaskOutcome(NamedTuple):
     build_patch: bytes = b""
 
 
-def cost_with_unsettled(cost: float, unsettled: float) -> str:
-    """Return a cost that includes an unsettled part as `$0.24 and at most $1.28 unsettled`."""
-    return cost_in_words(Cost(round(max(cost - unsettled, 0.0), 9), unsettled), short=True)
-
-
 @dataclass(slots=True)
 class FleetTotals:
-    """Sums over the results of so many tasks. `cost_usd` is what all their runs cost, but for `unknown_costs` tasks.
+    """Sums over the results of so many tasks, and the costs of all runs, but for those of `unknown_costs` tasks.
 
     `built` counts those with a build.patch.
     """
@@ -170,9 +185,12 @@ class FleetTotals:
         self.statuses[result.status] += 1
         self.attempts += result.attempts
         self.built += bool(result.build_changes)
-        self.cost_usd += (result.cost_usd if result.paid_usd is None else result.paid_usd) or 0.0
+        self.cost_usd += result.cost_usd or 0.0
         self.unsettled_usd += result.unsettled_usd
-        self.unknown_costs += result.cost_usd is None and result.attempts > 0
+        self.unknown_costs += not result.is_cost_known
+
+    def set_cost(self, cost: Cost) -> None:
+        self.cost_usd, self.unsettled_usd = cost.settled or 0.0, cost.unsettled
 
     @property
     def in_words(self) -> str:
@@ -185,15 +203,28 @@ class FleetTotals:
     @property
     def cost(self) -> str:
         """Return `$0.31`, `$0.31 and 2 tasks of unknown cost`, or `cost unknown` where no cost is known."""
-        if self.known_usd is None:
-            return "cost unknown"
-        unknown = f" and {count(self.unknown_costs, 'task')} of unknown cost" if self.unknown_costs else ""
-        return f"{cost_with_unsettled(self.cost_usd, self.unsettled_usd)}{unknown}"
+        known = cost_in_words(self.known, short=True)
+        unknown = f"{count(self.unknown_costs, 'task')} of unknown cost" if self.unknown_costs else ""
+        return " and ".join(filter(None, [known, unknown])) if known else "cost unknown"
 
     @property
-    def known_usd(self) -> float | None:
-        """The sum of the known costs, None where there is none."""
-        return self.cost_usd or (None if self.unknown_costs else 0.0)
+    def known(self) -> Cost:
+        """The sum of the known costs."""
+        return Cost(self.cost_usd or (None if self.unknown_costs else 0.0), self.unsettled_usd)
+
+
+def recorded_cost(record: RunRecord) -> Cost:
+    """Return the cost of a run, without a settled part where a price is unknown."""
+    may_be_paid = record.error.may_be_paid if record.error else record.finished is None
+    unknown = [
+        attempt.cost_usd is None
+        and not attempt.unsettled_usd
+        and bool(attempt.finish_reason or attempt.job_id or may_be_paid)
+        for attempt in record.attempts
+    ]
+    if choice := record.choice:
+        unknown.append(choice.calls > 0 and choice.cost_usd is None and not choice.unsettled_usd)
+    return dataclasses.replace(record.cost, settled=None if any(unknown) else record.cost.settled or 0.0)
 
 
 def first_run(record: RunRecord) -> str:
@@ -283,7 +314,7 @@ def add_result(results: dict[str, Result], result: Result) -> None:
     """Add a result to those that count."""
     before = results.get(result.id)
     stays = before and before.is_green and not result.is_green and before.digest == result.digest
-    results[result.id] = dataclasses.replace(before, paid_usd=result.paid_usd) if before and stays else result
+    results[result.id] = before.with_runs(result.runs) if before and stays else result
 
 
 def load_lines(out: Path) -> list[Result]:
@@ -304,7 +335,7 @@ def read_lines(file: Path, kind: type[T]) -> list[T]:
         with suppress(ValueError):
             value = load_json(line)
             require_finite(value)
-            values.append(adapter.validate_python(value))
+            values.append(adapter.validate_python(upgrade_result(value) if kind is Result else value))
     return values
 
 

@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TextIO
 
-from code_commit.fleet.results import PAGE, FleetTotals, Result, cost_with_unsettled
+from code_commit.fleet.results import PAGE, FleetTotals, Result
 from code_commit.runs.progress import print_lines, start_live
-from code_commit.runs.words import count, dollars, duration
+from code_commit.runs.words import cost_in_cell, cost_in_words, count, duration
 from code_commit.terminal import is_live_terminal, shown
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class FleetTable:
         """Count a result, and print its line."""
         self.totals.add(result)
         attempts = f" after {count(result.attempts, 'attempt')}" if result.attempts else ""
-        price = "" if result.cost_usd is None else f", {cost_with_unsettled(result.cost_usd, result.unsettled_usd)}"
+        price = f", {cost}" if (cost := cost_in_words(result.cost, short=True)) else ""
         ending = f"{result.word}{attempts} in {duration(result.seconds)}{price}"
         why = "" if result.is_green else f": {result.reason}"
         self.say(
@@ -87,7 +87,7 @@ class FleetTable:
         table = Table(box=None, style="dim")
         for head in (*cells, "cost", "time left"):
             table.add_column(head, justify="right", no_wrap=True)
-        table.add_row(*map(str, cells.values()), dollars(totals.known_usd, short=True), self._time_left())
+        table.add_row(*map(str, cells.values()), cost_in_cell(totals.known, short=True), self._time_left())
         return table
 
     def _time_left(self) -> str:

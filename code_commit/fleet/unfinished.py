@@ -1,21 +1,28 @@
 """The logs in OUT of unfinished tasks: with its log a task continues its run.
 
-    OUT/.ID.DIGEST.log  the log folder of the task's run, packed, its run.json first
+    OUT/.ID.DIGEST.log   the log folder of the task's run, packed, its run.json first
+    OUT/.ID.START.start  what a start may have cost of which no log tells the end
 
-A log is kept as it grows, so that it is there when the worker, the client or the scheduler is not.
+A log is kept as it grows, so that it is there when the worker, the client or the scheduler is not. A start that was
+lost counts with all that it was allowed to spend, until a log tells its end.
 """
 
 import hashlib
+import json
 import platform
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from io import BytesIO
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from code_commit.errors import LogError, NotSetUpError
+from code_commit.exchange import Cost
+from code_commit.files import load_json
 from code_commit.fleet.baseline import CANNOT_RUN, Baselines
 from code_commit.fleet.limits import Failures
 from code_commit.fleet.page import Pages
@@ -30,6 +37,7 @@ from code_commit.fleet.results import (
     opened_archive,
     packed,
     read_own,
+    recorded_cost,
     reserve_room,
     store_result,
     write_own,
@@ -42,37 +50,75 @@ from code_commit.status import Status
 _DIGITS = 16
 """The length of a task's digest in the name of its log: the log of another task is ignored."""
 _LOG_NAME = rf"\.[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}\.[0-9a-f]{{{_DIGITS}}}\.log"
+STARTS = "starts.txt"
+"""In a log: each start that wrote it, with `ended` behind one of which it tells all."""
+_ENDED, _MEMBERS = " ended", 3
 _FINAL = [status for status in Status if status.is_final]
 
 
-def latest_log(log: bytes, kept: Path) -> bytes:
-    """Return the packed log, or the one in the file `kept` where that tells more of the same run."""
+def latest_log(log: bytes, kept: Path, fleet: str = "") -> bytes:
+    """Return the packed log, or the one in the file `kept` where that tells more of the same run.
+
+    Without a log it is the one that a start of this `fleet` has kept before its worker was lost.
+    """
     with suppress(OSError, ValueError):
         ours = read_own(kept)
-        if _tells_more(_record_in(ours), log):
+        told = _read(ours)
+        is_lost_with_it = told.record is not None and any(start.startswith(f"{fleet}-") for start in told.starts)
+        if told.tells_more_than(_read(log)) if log else is_lost_with_it:
             return ours
     return log
 
 
-def _tells_more(record: RunRecord, log: bytes) -> bool:
-    """Tell whether the record is of the packed log's run, and further."""
-    former = _record_in(log)
-    return first_run(former) == first_run(record) and _count_steps(record) > _count_steps(former)
+class _Log(NamedTuple):
+    """What a packed log tells: the record, None where no run began, and whether each start that wrote it has ended."""
+
+    record: RunRecord | None
+    starts: dict[str, bool]
+
+    @property
+    def cost(self) -> Cost:
+        return recorded_cost(self.record) if self.record else Cost()
+
+    def tells_more_than(self, former: "_Log") -> bool:
+        """Tell whether it is of the same run and further, and no start of the other one is missing."""
+        if not self.record or not former.record or first_run(self.record) != first_run(former.record):
+            return False
+        return former.starts.keys() <= self.starts.keys() and self.steps > former.steps
+
+    @property
+    def steps(self) -> tuple[bool, int, int]:
+        """How far the run is; its choice of files comes before it, and the job of an answer before that."""
+        assert self.record is not None  # noqa: S101 - it was asked for
+        steps = (
+            (each.finish_reason or each.job_id, each.finish_reason, each.verdict, each.build)
+            for each in self.record.attempts
+        )
+        made = sum(step is not None for each in steps for step in each)
+        return self.record.command == "run", made, sum(self.starts.values())
 
 
-def _count_steps(record: RunRecord) -> tuple[bool, int]:
-    """Return how far a run is; its choice of files comes before it, and the job of an answer before that."""
-    steps = (
-        (each.finish_reason or each.job_id, each.finish_reason, each.verdict, each.build) for each in record.attempts
-    )
-    return record.command == "run", sum(step is not None for each in steps for step in each)
+def _read(log: bytes) -> _Log:
+    """Return what a packed log tells. Raises ValueError."""
+    with opened_archive(log) as tar:  # they are the first members
+        found = {
+            member.name: (tar.extractfile(member) or BytesIO()).read()
+            for member in islice(tar, _MEMBERS)
+            if member.name in ("run.json", STARTS)
+        }
+    starts = dict.fromkeys(found.get(STARTS, b"").decode().split("\n"), False)
+    starts = {line.removesuffix(_ENDED): line.endswith(_ENDED) for line in starts if line}
+    if not starts and "run.json" not in found:
+        raise ValueError("the packed log has no record")
+    return _Log(load_run_record(found["run.json"]) if "run.json" in found else None, starts)
 
 
-def _record_in(log: bytes) -> RunRecord:
-    """Return the record in a packed log. Raises ValueError."""
-    with opened_archive(log) as tar:  # it is the first member
-        file = next((tar.extractfile(member) for member in tar if member.name == "run.json"), None)
-        return load_run_record(file.read() if file else b"")
+def starts_file(folder: Path, start: str, *, is_over: bool) -> bytes:
+    """Return the content of a log's file of starts with this one, `folder` being the log as it began."""
+    lines = []
+    with suppress(OSError):
+        lines = [line for line in (folder / STARTS).read_text().split("\n") if line and line.split()[0] != start]
+    return "\n".join([*lines, f"{start}{_ENDED}" if is_over else start]).encode() if start else b""
 
 
 def log_path(out: Path, task: FleetTask) -> Path:
@@ -82,7 +128,7 @@ def log_path(out: Path, task: FleetTask) -> Path:
 
 
 class Unfinished:
-    """The logs in OUT, and what all runs have cost, each counted once. `lines` are all results of before.
+    """The logs in OUT, and what all runs and lost starts have cost, each counted once. `lines` are all results.
 
     Tasks in `built_again` continue from the log of their green result: its change is built, no LLM is asked.
 
@@ -92,15 +138,19 @@ class Unfinished:
     def __init__(self, out: Path, lines: Iterable[Result], built_again: Collection[str] = ()) -> None:
         self._out = out
         self._built_again = built_again
-        self._paid: defaultdict[str, float] = defaultdict(float)
-        """By task; beside it what each of its runs has cost so far."""
-        self._costs: dict[tuple[str, str], float] = {}
+        self._costs: defaultdict[str, dict[str, tuple[float | None, float | None]]] = defaultdict(dict)
+        """By task: what each of its runs, and of its starts that were lost, has cost, settled and beside it."""
+        self._told: dict[str, float] = {}
+        """By start: the most that its run has cost, as far as that is known."""
+        self._limits: dict[str, float] = {}
+        """By start that was lost: the most that its run may have cost."""
+        self._over: set[str] = set()
+        """The starts of which all is known."""
         self.sizes: dict[str, int] = {}
         """How many bytes the logs have that were kept since the start, by task."""
         for line in lines:
-            cost = line.cost_usd or 0.0
-            self._paid[line.id] = self._paid[line.id] + cost if line.paid_usd is None else line.paid_usd
-            self._costs[line.id, line.run] = cost
+            self._costs[line.id] = dict(line.runs)
+            self._over.add(line.start)
         self._logs: defaultdict[str, set[Path]] = defaultdict(set)
         for path in out.glob(".*.log"):
             task = path.name[1 : -_DIGITS - len("..log")]
@@ -110,11 +160,42 @@ class Unfinished:
             except (OSError, ValueError) as error:
                 message = f"{path} is damaged, so the cost of its task is unknown: delete it if you accept that"
                 raise NotSetUpError(message) from error
+        for path in out.glob(".*.start"):
+            task, _, start = path.name[1 : -len(".start")].rpartition(".")
+            if start in self._over or start in self._costs[task]:
+                path.unlink()
+            else:
+                self.lose(task, start)
 
     @property
-    def spent(self) -> float:
-        """The cost of all starts, in US dollars."""
-        return sum(self._paid.values())
+    def spent(self) -> Cost:
+        """The cost of all starts, as far as it is known."""
+        costs = (Cost(settled, most or 0.0) for runs in self._costs.values() for settled, most in runs.values())
+        return sum(costs, Cost(0.0))
+
+    def begin(self, task: str, start: str, limit: float | None, known: float = 0.0) -> None:
+        """Keep that a start may spend money until its run, of `known` cost, has cost `limit`. Raises LogError."""
+        write_own(self._start(task, start), json.dumps([limit, known]).encode(), sync=True)
+
+    def lose(self, task: str, start: str) -> None:
+        """Count a start with all that it may have spent beyond what its log tells. Raises LogError."""
+        limit, known = None, 0.0
+        with suppress(OSError, ValueError, TypeError):
+            limit, known = load_json(read_own(self._start(task, start)))
+        known = self._told.setdefault(start, known)
+        if limit is not None:
+            self._limits[start] = limit
+        self._costs[task][start] = (0.0, None if limit is None else max(limit - known, 0.0))
+        write_own(self._start(task, start), json.dumps([limit, known]).encode())
+
+    def end(self, task: str, start: str) -> None:
+        """Note that all is known of a start."""
+        self._over.add(start)
+        self._costs[task].pop(start, None)
+        self._start(task, start).unlink(missing_ok=True)
+
+    def _start(self, task: str, start: str) -> Path:
+        return self._out / f".{task}.{start}.start"
 
     def log_of(self, task: FleetTask) -> tuple[bytes, float]:
         """Return the packed log to continue from, and the cost of its run; b"" if there is none. Raises LogError."""
@@ -124,7 +205,8 @@ class Unfinished:
             folder = self._out / task.id / "log"
             if task.id not in self._built_again or not (folder / "run.json").is_file():
                 return b"", 0.0
-            log = packed({"": folder})
+            first = {name: (folder / name).read_bytes() for name in ("run.json", STARTS) if (folder / name).is_file()}
+            log = packed({"": folder}, first)
         except OSError as error:
             raise LogError(log_path(self._out, task), error) from error
         return log, self._note(task.id, log)
@@ -140,28 +222,32 @@ class Unfinished:
         `logs` are given by the names of their files. Return what their runs have cost beyond what was known. Raises
         LogError.
         """
-        before = self.spent
+        before = self.spent.highest
         for name, log in logs.items():
-            if not re.fullmatch(_LOG_NAME, name):
-                continue
-            task, path = name[1 : -_DIGITS - len("..log")], self._out / name
-            with suppress(OSError, ValueError):
-                record, is_there = _record_in(log), path.exists()
-                is_more = is_there and _tells_more(record, read_own(path))
-                is_new = not is_there and (task, first_run(record)) not in self._costs
-                if is_more or is_new:
-                    self._keep(task, path, log)
-        return self.spent - before
+            if re.fullmatch(_LOG_NAME, name):
+                with suppress(OSError, ValueError):
+                    self._take_up(name[1 : -_DIGITS - len("..log")], self._out / name, log)
+        return self.spent.highest - before
+
+    def _take_up(self, task: str, path: Path, log: bytes) -> None:
+        told, is_there = _read(log), path.exists()
+        is_more = is_there and told.tells_more_than(_read(read_own(path)))
+        is_new = not is_there and told.record is not None and first_run(told.record) not in self._costs[task]
+        if is_more or is_new:
+            self._keep(task, path, log)
+        elif told.record is None:
+            self._end_all(task, told)
 
     def paid_for(self, task: FleetTask) -> float:
-        """Return what all runs of a task have cost so far."""
-        return self._paid[task.id]
+        """Return the most that all runs of a task have cost so far."""
+        return sum((settled or 0.0) + (most or 0.0) for settled, most in self._costs[task.id].values())
 
     def count(self, result: Result) -> Result:
-        """Return the result with what all runs of its task have cost."""
-        if result.run and result.cost_usd is not None:
-            self._add(result.id, result.run, result.cost_usd)
-        return replace(result, paid_usd=self._paid[result.id])
+        """Return the result of a run with what all runs of its task have cost."""
+        costs = self._costs[result.id]
+        if result.run:
+            costs[result.run] = (result.cost_usd, result.unsettled_usd)
+        return result.with_runs(costs)
 
     def drop(self, task: FleetTask, *, keep_current: bool) -> None:
         """Remove the logs of a task's former lines; unless `keep_current`, also its present one."""
@@ -170,6 +256,8 @@ class Unfinished:
         for path in self._logs[task.id] - own:
             path.unlink(missing_ok=True)
         self._logs[task.id] &= own
+        for start in self._costs[task.id]:
+            self._start(task.id, start).unlink(missing_ok=True)
 
     def _keep(self, task: str, path: Path, log: bytes) -> None:
         self._logs[task].add(path)
@@ -177,13 +265,23 @@ class Unfinished:
         self._note(task, log)
 
     def _note(self, task: str, log: bytes) -> float:
-        record = _record_in(log)
-        self._add(task, first_run(record), record.cost.highest)
-        return record.cost.highest
+        told = _read(log)
+        if told.record is None:
+            raise ValueError("the packed log has no record")
+        costs, cost, run = self._costs[task], told.cost, first_run(told.record)
+        if (writer := next(reversed(told.starts), "")) in costs and (rest := costs[writer][1]) is not None:
+            settled, unsettled = costs.get(run, (0.0, 0.0))
+            limit = self._limits.get(writer, rest + (settled or 0.0) + (unsettled or 0.0))
+            costs[writer] = (0.0, max(limit - cost.highest, 0.0))
+        costs[run] = (cost.settled, cost.unsettled)
+        self._told[writer] = cost.highest
+        self._end_all(task, told)
+        return cost.highest
 
-    def _add(self, task: str, run: str, cost: float) -> None:
-        self._paid[task] += cost - self._costs.get((task, run), 0.0)
-        self._costs[task, run] = cost
+    def _end_all(self, task: str, told: _Log) -> None:
+        for start, is_over in told.starts.items():
+            if is_over:
+                self.end(task, start)
 
 
 class ResultStore:
@@ -202,12 +300,28 @@ class ResultStore:
         self._baselines = baselines
         self.log_of = unfinished.log_of
         self.keep, self.paid_for, self.count = unfinished.keep, unfinished.paid_for, unfinished.count
-        table.totals.cost_usd = unfinished.spent
+        self.begin, self.end = unfinished.begin, unfinished.end
+        self._add_up()
+
+    def _add_up(self) -> None:
+        self._pages.spent = spent = self._unfinished.spent
+        self.table.totals.set_cost(spent)
+
+    def lose(self, task: str, start: str) -> None:
+        self._unfinished.lose(task, start)
+        self._add_up()
 
     def take_up(self, logs: Mapping[str, bytes]) -> float:
-        """Keep a worker's logs of earlier starts, and return their cost, as `Unfinished.take_up`."""
+        """Keep a worker's logs of earlier starts, and return their cost, as `Unfinished.take_up`.
+
+        A result whose costs they change gets another line.
+        """
         cost = self._unfinished.take_up(logs)
-        self.table.totals.cost_usd = self._unfinished.spent
+        for task, result in self._results.items():
+            if (counted := self._unfinished.count(replace(result, run=""))).runs != result.runs:
+                self._results[task] = replace(counted, run=result.run)
+                append_line(self._out / RESULTS, self._results[task])
+        self._add_up()
         return cost
 
     def require_room(self) -> None:
@@ -222,7 +336,7 @@ class ResultStore:
         outcome = self._write(task, outcome, is_over=outcome.result.status != Status.INTERRUPTED)
         self._unfinished.drop(task, keep_current=outcome.result.status not in _FINAL)
         self.table.report(outcome.result)
-        self.table.totals.cost_usd = self._unfinished.spent
+        self._add_up()
         self._pages.write()
         return self._failures.allow_more_after(outcome.result)
 
@@ -237,7 +351,7 @@ class ResultStore:
     def note(self, task: FleetTask, outcome: TaskOutcome) -> None:
         """Write the log of a task that continues later, and a line if it has cost something."""
         self._write(task, outcome, is_over=False)
-        self.table.totals.cost_usd = self._unfinished.spent
+        self._add_up()
 
     def _write(self, task: FleetTask, outcome: TaskOutcome, *, is_over: bool) -> TaskOutcome:
         """Write what came of a task; on a full disk its log alone, in the room that is reserved for it."""

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -28,9 +29,9 @@ from code_commit.fleet.processes import (
     WorkerError,
     tells_of_no_room,
 )
-from code_commit.fleet.results import Result, TaskOutcome, first_run, packed, unpack
+from code_commit.fleet.results import Result, TaskOutcome, first_run, packed, recorded_cost, unpack
 from code_commit.fleet.tasks import BUILD_ALONE, LIMITS, FleetTask
-from code_commit.fleet.unfinished import log_path
+from code_commit.fleet.unfinished import STARTS, log_path, starts_file
 from code_commit.git import Repository, UnansweredError, require_utf8_names
 from code_commit.llm.call import TOO_MANY_REQUESTS
 from code_commit.llm.ledger import ROUNDING
@@ -79,7 +80,7 @@ def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
 
 def machine_failed(task: FleetTask, message: str) -> Result:
     """Return the result of a task that failed by the machine, not by the LLM."""
-    return task.ended(**_MACHINE_FAILED, message=message, cost_usd=None)
+    return task.ended(**_MACHINE_FAILED, message=message)
 
 
 class _Run:
@@ -106,7 +107,7 @@ class _Run:
             return TaskOutcome(self._workshop.build_before(bare, self._commit))
         if self._task.solution:
             return TaskOutcome(self._workshop.validate(bare, self._commit, self._task.solution))
-        told = json.dumps([log_path(Path(), self._task).name, self._commit])
+        told = json.dumps([log_path(Path(), self._task).name, self._commit, self._supervision.start])
         (self._root.parent / _TASK).write_text(told, encoding="utf-8")
         self._repository = self._workshop.clone(bare, self._commit, self._root, self._task.overlay)
         self._take_up(log)
@@ -214,7 +215,7 @@ class _Run:
             rewritten=tuple(file.path for file in record.rewritten if patches.changes),
         )
         redact = make_redactor(self._root).redact
-        log = self._packed_log(folder, content, record)
+        log = self._packed_log(folder, content, record, is_over=True)
         return TaskOutcome(result, told, redact(patches.changes), log, redact(patches.build))
 
     def _verify(self, tree: str, log: Path) -> dict[str, Any]:
@@ -245,8 +246,8 @@ class _Run:
             "model": record.asked_model,
             "commit": self._commit,
             "run": first_run(record),
-            "cost_usd": recorded_cost(record),
-            "unsettled_usd": totals.unsettled_usd,
+            "cost_usd": recorded_cost(record).settled,
+            "unsettled_usd": record.cost.unsettled,
             "input_tokens": totals.usage.input,
             "output_tokens": totals.usage.output,
             "attempts": totals.attempts,
@@ -261,7 +262,7 @@ class _Run:
             message = f"timed out after {duration(self._task.timeout or 0)}"
             return {"status": Status.TIMED_OUT, "exit_code": Status.TIMED_OUT.exit_code, "message": message}
         if record is None or record.exit_code is None:
-            killed = {**_MACHINE_FAILED, "message": self._said or "the run was killed", "cost_usd": None}
+            killed = {**_MACHINE_FAILED, "message": self._said or "the run was killed"}
             return dict(_INTERRUPTED) if self._processes.is_unwanted else killed
         build = record.attempts[-1].build if record.attempts else None
         failed = f"build: {ending_of(build)}: {self._last_words(record)}" if build and not build.passed else ""
@@ -305,9 +306,10 @@ class _Run:
                 self._supervision.logged(log)
                 self._logged = steps
 
-    def _packed_log(self, folder: Path, content: bytes, record: RunRecord) -> bytes:
+    def _packed_log(self, folder: Path, content: bytes, record: RunRecord, *, is_over: bool = False) -> bytes:
         """Return the packed log of a run with this content of run.json, which was written after the other files."""
-        return _packed_log(folder, content, record, self._commit, self._packed)
+        starts = starts_file(folder, self._supervision.start, is_over=is_over)
+        return _packed_log(folder, content, record, {_BASE: self._commit.encode(), STARTS: starts}, self._packed)
 
     def _log_folder(self) -> Path | None:
         return next(reversed(list_runs(self._root)), None)
@@ -319,10 +321,14 @@ def _is_applying(record: RunRecord) -> bool:
 
 
 def _packed_log(
-    folder: Path, content: bytes, record: RunRecord, base: str, kept: dict[str, tuple[tuple[int, ...], bytes]]
+    folder: Path,
+    content: bytes,
+    record: RunRecord,
+    facts: Mapping[str, bytes],
+    kept: dict[str, tuple[tuple[int, ...], bytes]],
 ) -> bytes:
     choice = {"choice": folder.with_name(record.choice.run)} if record.choice else {}
-    return packed({"": folder} | choice, {"run.json": content, _BASE: base.encode()}, kept)
+    return packed({"": folder} | choice, {"run.json": content, **facts}, kept)
 
 
 def left_log(folder: Path) -> tuple[str, bytes]:
@@ -331,28 +337,14 @@ def left_log(folder: Path) -> tuple[str, bytes]:
     Raises OSError, and ValueError where there is none that can be continued.
     """
     told = load_json((folder / _TASK).read_bytes())
-    if not (isinstance(told, list) and len(told) == 2 and all(isinstance(word, str) for word in told)):
+    if not (isinstance(told, list) and len(told) == 3 and all(isinstance(word, str) for word in told)):
         raise ValueError(folder)
-    name, base = told
-    run = next(reversed(list_runs(folder / "clone")), folder)
+    name, base, start = told
+    run = next(reversed(list_runs(folder / "clone")), None)
+    facts = {_BASE: base.encode(), STARTS: starts_file(run or folder, start, is_over=True)}
+    if run is None:
+        return name, packed({}, facts)
     content = (run / "run.json").read_bytes()
     if _is_applying(record := load_run_record(content)):
         raise ValueError(folder)
-    return name, _packed_log(run, content, record, base, {})
-
-
-def recorded_cost(record: RunRecord) -> float | None:
-    """Return the cost of a run in US dollars, None if a price is unknown.
-
-    A call that did not end counts with its highest possible cost.
-    """
-    may_be_paid = record.error.may_be_paid if record.error else record.finished is None
-    unknown = (
-        attempt.cost_usd is None
-        and not attempt.unsettled_usd
-        and bool(attempt.finish_reason or attempt.job_id or may_be_paid)
-        for attempt in record.attempts
-    )
-    choice = record.choice
-    is_unknown = choice is not None and choice.calls > 0 and choice.cost_usd is None and not choice.unsettled_usd
-    return None if is_unknown or any(unknown) else record.cost.highest
+    return name, _packed_log(run, content, record, facts, {})

@@ -151,8 +151,8 @@ not set up                   1            -
 pass@1                     50%          33%
   95 % interval     13% to 87%    6% to 79%
 pass@k             67% (k = 2)  33% (k = 2)
-cost                     $1.50            -
-  for each solved        $0.50            -
+cost                     $1.75            -
+  for each solved        $0.58            -
 tokens in                6,000        6,000
 tokens out                 600          600
 time                     3 min        3 min
@@ -173,8 +173,7 @@ def test_of_a_fleet_tasks_against_labels(root: Path, run_code_commit: Run, tmp_p
     ]
     lines[0] = lines[0].replace("success", "interrupted").replace("0.25", "7")  # an earlier result of it
     lines += [result("a", "new", 1, "success"), result("d", "new", 1, "not_set_up", attempts=0), "half a li"]
-    lines[-4] = lines[-4].replace("0.25", "null")
-    lines += [result("c", "old", 2, "build_failed")]  # a green result of the same line stays
+    lines += [result("c", "old", 2, "build_failed").replace("0.25", "null")]  # the green one of the same line stays
     (tmp_path / "out/results.jsonl").write_text("\n".join(lines))
     assert run_code_commit(root, "log", "--stats", "../out").stdout.split("\n\n")[-1] == LABELS
     new, old = json.loads(run_code_commit(root, "log", "--stats", "../out", "--json").stdout)["labels"]
@@ -184,7 +183,7 @@ def test_of_a_fleet_tasks_against_labels(root: Path, run_code_commit: Run, tmp_p
     assert (new["pass_at_1"], new["k"], new["pass_at_k"]) == (0.5, 2, pytest.approx(2 / 3))
     assert new["interval"] == pytest.approx([0.1253, 0.8747], abs=1e-4)
     assert old["interval"] == pytest.approx([0.0615, 0.7923], abs=1e-4)
-    assert (new["cost_per_solved"], old["cost_per_solved"]) == (0.5, None)
+    assert (new["cost_per_solved"], old["cost_per_solved"]) == (pytest.approx(1.75 / 3), None)
 
 
 def test_damaged_lines_of_a_fleet_count_as_none(root: Path, run_code_commit: Run, tmp_path: Path):

@@ -352,7 +352,8 @@ def test_a_call_that_had_just_begun_counts_though_the_fleet_is_killed(tmp_path, 
     server.go.set()
     assert subprocess.run(words, cwd=tmp_path, env=own, check=False).returncode == 0
     assert len(server.calls) == 2
-    assert results(tmp_path)["a"]["paid_usd"] == pytest.approx(0.55)
+    result = results(tmp_path)["a"]
+    assert (result["cost_usd"], result["unsettled_usd"]) == (pytest.approx(0.05), pytest.approx(0.5))
     assert not list(tmp_path.glob("code-commit-fleet-*/*/*-*")), "nothing of either is left"
 
 

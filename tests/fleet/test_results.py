@@ -16,9 +16,19 @@ from fleet_out import RECORD as RECORD_OF_A_RUN
 from fleet_out import store
 
 from code_commit.errors import LogError, NotSetUpError
+from code_commit.exchange import Cost
 from code_commit.fleet.page import write_pages
-from code_commit.fleet.results import Result, TaskOutcome, load_results, packed, results_folder, store_result
+from code_commit.fleet.results import (
+    Result,
+    TaskOutcome,
+    load_results,
+    packed,
+    recorded_cost,
+    results_folder,
+    store_result,
+)
 from code_commit.fleet.unfinished import Unfinished
+from code_commit.runs.record import Attempt, FileChoice, RunError, RunRecord
 
 RECORD, PATCH = b'{"run": "r"}', b"diff --git a/a b/a\n"
 GREEN = Result("a", "d1", "success", 0, attempts=2, cost_usd=0.5, seconds=3.5, files_changed=1, query="Do it.")
@@ -71,8 +81,10 @@ def test_a_green_result_is_never_removed_by_a_red_one(out, log):
     """For the same line it still counts, with the cost of the red one; for another line it is kept."""
     store(out, GREEN, RECORD, PATCH, log)
     for number in range(2):
-        store(out, Result("a", "d1", "build_failed", 1, cost_usd=0.25, paid_usd=0.75 + number), b"{}", b"", b"")
-    assert load_results(out)["a"] == replace(GREEN, paid_usd=1.75)
+        store(
+            out, Result("a", "d1", "build_failed", 1, cost_usd=0.25, runs={"r": (0.75 + number, 0.5)}), b"{}", b"", b""
+        )
+    assert load_results(out)["a"] == GREEN.with_runs({"r": (1.75, 0.5)})
     assert (out / "a" / "changes.patch").read_bytes() == PATCH
     assert tree(out / "a" / "red") == {"run.json": b"{}"}
 
@@ -280,3 +292,31 @@ def test_a_line_that_no_longer_fits_the_disk_is_taken_back_whole(out, log):
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         signal.signal(signal.SIGXFSZ, handler)
     assert (out / "results.jsonl").read_bytes() == before
+
+
+def test_a_lost_answer_stands_at_its_bound_beside_what_was_settled():
+    record = RunRecord(
+        "", "", "run", "", "", "", 1, attempts=[Attempt(1, "initial", cost_usd=0.25), Attempt(2, "retry")]
+    )
+    record.finished, record.error = "now", RunError("network")
+    assert recorded_cost(record) == Cost(0.25)
+    record.error = RunError("network", may_be_paid=True)
+    assert recorded_cost(record).settled is None
+    record.attempts[1].unsettled_usd = [0.5, 0.5]
+    assert recorded_cost(record) == Cost(0.25, 1.0)
+    record.finished = record.error = None
+    record.attempts[1].unsettled_usd = []
+    assert recorded_cost(record).settled is None
+
+
+def test_the_choice_of_files_counts_where_it_has_a_price():
+    attempts = [Attempt(1, "initial", cost_usd=0.25)]
+    record = RunRecord("", "", "run", "", "", "", 1, finished="now", attempts=attempts)
+    for calls, usd, unsettled, cost in (
+        (1, 0.5, 0.0, Cost(0.75)),
+        (1, None, 0.0, Cost(None)),
+        (1, None, 2.0, Cost(0.25, 2.0)),
+        (0, None, 0.0, Cost(0.25)),
+    ):
+        record.choice = FileChoice("a choice", calls=calls, cost_usd=usd, unsettled_usd=unsettled)
+        assert recorded_cost(record) == cost

@@ -80,7 +80,7 @@ def test_a_fleet_with_nothing_left_to_do_says_so():
 def test_what_no_reply_confirmed_is_told_beside_the_cost():
     stream = io.StringIO()
     with FleetTable(1, stream=stream) as table:
-        table.report(Result("a", "d", "success", 0, cost_usd=0.33, unsettled_usd=0.32))
+        table.report(Result("a", "d", "success", 0, cost_usd=0.01, unsettled_usd=0.32))
         table.close(Path("out"))
     line, end = stream.getvalue().splitlines()
     assert line.endswith(", $0.01 and at most $0.32 unsettled")

@@ -1,16 +1,23 @@
 """The sum of what all starts of a fleet have cost, by the logs of unfinished tasks and by the results."""
 
 import json
-from dataclasses import asdict
+import tempfile
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 from command import git, wait_for
 from fleet_tools import PRICES, RIGHT, make_list, make_repository, pending, processes_with, results, task
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from code_commit.errors import NotSetUpError
-from code_commit.fleet.results import Result, packed
-from code_commit.fleet.unfinished import Unfinished
-from code_commit.runs.record import Attempt, RunRecord
+from code_commit.fleet.limits import Budget
+from code_commit.fleet.results import Result, packed, recorded_cost, unpack
+from code_commit.fleet.tasks import FleetTask
+from code_commit.fleet.unfinished import STARTS, Unfinished, latest_log, log_path, starts_file
+from code_commit.runs.record import Attempt, RunRecord, load_run_record
+from code_commit.status import Status
 
 
 @pytest.mark.slow
@@ -34,10 +41,10 @@ def test_a_choice_of_files_that_is_pending_as_its_log_is_kept_counts_once(is_kil
         output, _ = ("", "") if is_killed else fleet.communicate(timeout=300)
     if is_killed:
         output = cluster.run_fleet(*words).stdout
-    cost = pytest.approx(0.6 if is_killed else 0.1)
-    result = results(tmp_path)["one"]
-    assert (result["status"], result["cost_usd"], result["paid_usd"]) == ("success", cost, cost)
-    assert json.loads(output)["cost_usd"] == cost
+    costs = (pytest.approx(0.1), pytest.approx(0.5 if is_killed else 0.0))
+    result, totals = results(tmp_path)["one"], json.loads(output)
+    assert (result["status"], result["cost_usd"], result["unsettled_usd"]) == ("success", *costs)
+    assert (totals["cost_usd"], totals["unsettled_usd"]) == costs
 
 
 @pytest.mark.parametrize(
@@ -56,11 +63,11 @@ def test_a_log_that_a_worker_kept_is_taken_up_where_it_tells_more(kept, steps, k
     name = f".a.{'0' * 16}.log"
     if kept is not None:
         (tmp_path / name).write_bytes(packed_run(kept))
-    unfinished = Unfinished(tmp_path, [Result("a", "", "build_failed", 1, run=known, cost_usd=0.05)])
-    before = unfinished.spent
+    unfinished = Unfinished(tmp_path, [Result("a", "", "build_failed", 1, runs={known: (0.05, 0.0)})])
+    before = unfinished.spent.highest
     cost = unfinished.take_up({name: packed_run(steps), f"../{name}": packed_run(9), name.upper(): b"damaged"})
     assert cost == pytest.approx(0.05 if is_taken and steps == 1 else 0.0)
-    assert unfinished.spent == pytest.approx(before + cost)
+    assert unfinished.spent.highest == pytest.approx(before + cost)
     found = [path.read_bytes() for path in tmp_path.glob(".*")]
     assert found == ([packed_run(steps)] if is_taken else [] if kept is None else [packed_run(kept)])
     assert not (tmp_path.parent / name).exists()
@@ -87,6 +94,120 @@ def packed_run(steps: float) -> bytes:
     """Return the packed log of the run `it`, whose record tells of so many answers, 5 cents each; a job is half one."""
     attempts = [Attempt(number, "repair", finish_reason="stop", cost_usd=0.05) for number in range(1, int(steps) + 1)]
     if steps % 1:
-        attempts.append(Attempt(int(steps) + 1, "repair", job_id="resp_1"))
+        attempts.append(Attempt(int(steps) + 1, "repair", job_id="resp_1", unsettled_usd=[0.0]))
     record = RunRecord("1", "it", "run", "2026-11-21T19:51:35.123Z", "root", "log", 1, attempts=attempts)
     return packed({}, {"run.json": json.dumps(asdict(record)).encode()})
+
+
+BOUND, PRICE = 0.5, 0.05
+ENDS = ("ends", "client", "scheduler", "worker", "disk", "all")
+
+
+class Start:
+    """A start of a task on a simulated worker: its run asks a server, which bills each request that is sent."""
+
+    def __init__(self, folder: Path, name: str, log: bytes, most: float) -> None:
+        self.name, self.most, self._folder, self.is_asking = name, most, folder, False
+        unpack(log, folder)
+        known = folder / "run.json"
+        self.record = load_run_record(known.read_bytes()) if known.exists() else None
+
+    def step(self) -> float:
+        """Send a request, or take its answer; return what the server bills."""
+        self.record = self.record or RunRecord("1", f"run of {self.name}", "run", "2026-11-21T19:51:35.123Z", "", "", 1)
+        if self.is_asking:
+            attempt = self.record.attempts[-1]
+            attempt.unsettled_usd.pop()
+            attempt.cost_usd, attempt.finish_reason, self.is_asking = (attempt.cost_usd or 0.0) + PRICE, "stop", False
+        elif self.record.cost.highest + BOUND <= self.most + 1e-9:
+            self.record.attempts.append(Attempt(len(self.record.attempts) + 1, "repair", unsettled_usd=[BOUND]))
+            self.is_asking = True
+            return PRICE
+        return 0.0
+
+    def log(self, *, is_over: bool) -> bytes:
+        starts = {STARTS: starts_file(self._folder, self.name, is_over=is_over)}
+        return packed({}, ({"run.json": json.dumps(asdict(self.record)).encode()} if self.record else {}) | starts)
+
+
+class Fleet:
+    """A client with its OUT, two workers with disks of their own, and a server that bills what it is asked."""
+
+    def __init__(self, folder: Path, limit: float) -> None:
+        self.folder, self.limit, self.billed, self.answered = folder, limit, 0.0, 0.0
+        self.task = FleetTask(id="a", repository="https://example.org/x", query="q")
+        self.lines: list[Result] = []
+        self.disks: dict[str, bytes] = {}
+        self.out = folder / "out"
+        self.out.mkdir()
+        self.start_client()
+
+    def start_client(self) -> None:
+        self.unfinished = Unfinished(self.out, self.lines)
+        self.take_up()
+        self.budget = Budget(self.limit, self.unfinished.spent.highest)
+
+    def take_up(self) -> None:
+        for log in self.disks.values():
+            self.unfinished.take_up({log_path(self.out, self.task).name: log})
+
+    def live(self, number: int, own: float, worker: str, steps: int, looks: set[int], end: str) -> None:
+        """Start the task on a worker, let its run take so many steps, look at its log after some, and end it."""
+        log, continued = self.unfinished.log_of(self.task)
+        spent, part = self.unfinished.paid_for(self.task), self.budget.take(number, own, 0.0, 1)
+        if part is None:
+            return
+        (self.folder / "kept").write_bytes(self.disks.get(worker, b""))
+        name, most = f"code-commit-{number}", continued + part
+        start = Start(self.folder / name, name, latest_log(log, self.folder / "kept"), most)
+        self.unfinished.begin("a", name, most, continued)
+        for step in range(steps):
+            self.billed += start.step()
+            self.disks[worker] = start.log(is_over=False)
+            if step in looks:
+                self.unfinished.keep(self.task, self.disks[worker])
+        if end in ("ends", "client", "scheduler"):
+            self.disks[worker] = start.log(is_over=True) if start.record else self.disks.get(worker, b"")
+        if end == "ends":
+            self.store(start, self.disks[worker])
+        elif end in ("worker", "disk", "scheduler"):
+            self.unfinished.lose("a", name)
+        if end == "disk":
+            self.disks.pop(worker, None)
+        if end == "scheduler":
+            self.take_up()
+        self.budget.settle(number, self.unfinished.paid_for(self.task) - spent)
+        if end in ("client", "all"):
+            self.start_client()
+
+    def store(self, start: Start, log: bytes) -> None:
+        if start.record:
+            cost = recorded_cost(start.record)
+            self.unfinished.keep(self.task, log)
+            result = replace(self.task.ended(Status.INTERRUPTED), run=start.record.run, start=start.name)
+            costs = {"cost_usd": cost.settled, "unsettled_usd": cost.unsettled}
+            self.lines.append(self.unfinished.count(replace(result, **costs)))
+        self.unfinished.end("a", start.name)
+
+
+places = st.sampled_from("ab"), st.integers(0, 5), st.sets(st.integers(0, 4)), st.sampled_from(ENDS)
+life = st.tuples(st.sampled_from([0.6, 1.1]), *places)
+
+
+@pytest.mark.slow
+@settings(max_examples=200, deadline=None, database=None)
+@given(lives=st.lists(life, min_size=1, max_size=6), limit=st.sampled_from([0.6, 1.2, 6.0]))
+def test_whatever_is_killed_what_is_told_covers_the_bill_and_keeps_to_the_limit(lives, limit):
+    """The settled part is what arrived; with the rest it is never less than the bill, and never more than the limit."""
+    with tempfile.TemporaryDirectory() as folder:
+        fleet = Fleet(Path(folder), limit)
+        for number, each in enumerate(lives):
+            fleet.live(number, *each)
+        told = fleet.unfinished.spent
+    assert (told.settled or 0.0) <= fleet.billed + 1e-9
+    assert fleet.billed <= told.highest + 1e-9
+    assert told.highest <= limit + 1e-9
+    if not {"worker", "disk", "all"} & {end for *_, end in lives} and all(steps for _, _, steps, _, _ in lives):
+        on_their_way = PRICE * sum(steps % 2 for _, _, steps, _, _ in lives)
+        assert (told.settled or 0.0) >= fleet.billed - on_their_way - 1e-9
+        assert told.unsettled <= on_their_way * BOUND / PRICE + 1e-9, "nothing is left of starts that are over"

@@ -31,8 +31,8 @@ from code_commit.fleet.builds import Source, put_files
 from code_commit.fleet.processes import TaskSupervision, WorkerError
 from code_commit.fleet.results import TaskOutcome, packed
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import recorded_cost, run_task
-from code_commit.runs.record import Attempt, FileChoice, RunError, RunRecord, load_run_record
+from code_commit.fleet.worker import run_task
+from code_commit.runs.record import load_run_record
 
 UNWATCHED = TaskSupervision()
 
@@ -390,7 +390,8 @@ def test_an_unwanted_task_comes_back_and_goes_on_elsewhere(attempt, step, tmp_pa
     assert (interrupted.result.status, interrupted.result.exit_code) == ("interrupted", 143)
     answered = attempt - (step == "call")
     worst = 0.5 if step == "call" else 0.0
-    assert interrupted.result.cost_usd == pytest.approx(0.05 * answered + worst)
+    costs = (interrupted.result.cost_usd, interrupted.result.unsettled_usd)
+    assert costs == (pytest.approx(0.05 * answered), worst)
 
     (marks / f"hold{attempt}").unlink(missing_ok=True)
     shutil.rmtree(tmp_path / "place")
@@ -398,7 +399,7 @@ def test_an_unwanted_task_comes_back_and_goes_on_elsewhere(attempt, step, tmp_pa
     assert again.result.is_green, again.result
     assert (again.result.attempts, again.result.run) == (4, interrupted.result.run)
     assert len(server.calls) == last
-    assert again.result.cost_usd == pytest.approx(0.2 + worst)
+    assert (again.result.cost_usd, again.result.unsettled_usd) == (pytest.approx(0.2), worst)
     assert b"new.txt" in again.patch
 
 
@@ -509,34 +510,6 @@ def test_what_a_call_cost_that_was_not_made_or_has_no_answer(tmp_path, server):
     not_made = do(line, tmp_path, max_cost=0.01).result
     assert "--max-cost 0.01 is too little" in not_made.message
     assert (not_made.cost_usd, not_made.exit_code, not_made.needed_usd) == (0.0, 2, pytest.approx(0.1605, abs=0.001))
-
-
-def test_a_lost_answer_counts_at_its_bound_or_without_a_price_not_at_all():
-    record = RunRecord(
-        "", "", "run", "", "", "", 1, attempts=[Attempt(1, "initial", cost_usd=0.25), Attempt(2, "retry")]
-    )
-    record.finished, record.error = "now", RunError("network")
-    assert recorded_cost(record) == 0.25
-    record.error = RunError("network", may_be_paid=True)
-    assert recorded_cost(record) is None
-    record.attempts[1].unsettled_usd = [0.5, 0.5]
-    assert recorded_cost(record) == 1.25
-    record.finished = record.error = None
-    record.attempts[1].unsettled_usd = []
-    assert recorded_cost(record) is None
-
-
-def test_the_choice_of_files_counts_where_it_has_a_price():
-    attempts = [Attempt(1, "initial", cost_usd=0.25)]
-    record = RunRecord("", "", "run", "", "", "", 1, finished="now", attempts=attempts)
-    for calls, usd, unsettled, cost in (
-        (1, 0.5, 0.0, 0.75),
-        (1, None, 0.0, None),
-        (1, None, 2.0, 2.25),
-        (0, None, 0.0, 0.25),
-    ):
-        record.choice = FileChoice("a choice", calls=calls, cost_usd=usd, unsettled_usd=unsettled)
-        assert recorded_cost(record) == cost
 
 
 @pytest.mark.slow
