@@ -1,6 +1,6 @@
 """The devices in the sandbox of root's build: all but those that lead around its mounts.
 
-Of a user's build the mode of each device decides; root may open them all.
+A user's build is held by the mode of each device; root may open them all.
 """
 
 import os
@@ -16,7 +16,7 @@ _MADE_ANEW = "null zero full random urandom tty console ptmx pts fd stdin stdout
 _LEADS_AROUND = re.compile(
     r"k?mem|port|cpu|dax.*|uio\d+|vfio|snapshot|mapper|(btrfs|loop)-control|autofs|input|uinput|uhid|userio"
 )
-"""What sysfs does not tell: memory, the makers of disks and mounts, and a hand on the keyboard of another program."""
+"""Devices that sysfs does not tell: memory, makers of disks and mounts, and a hand on another program's keyboard."""
 
 
 def device_mounts(folder: Path = Path("/dev"), sysfs: Path = Path("/sys")) -> Iterator[str]:

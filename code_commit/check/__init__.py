@@ -19,6 +19,7 @@ from code_commit.check.tree import (
     check_nothing_is_tracked,
     check_patterns,
     check_terminal,
+    note_unfinished,
     read_task,
 )
 from code_commit.codebase.select import CodebaseRequest
@@ -90,6 +91,8 @@ def inspect_run(project: Project, options: Options, inputs: RunInputs = _NO_INPU
         return report
     if "tree" in needs:
         _check_ignored(report, project)
+        if not inputs.resumed:
+            note_unfinished(report, project)
     query: str | None = ""
     if "query" in needs:
         name = "query.txt" if inputs.query is None else "task"

@@ -15,8 +15,11 @@ from code_commit.files import explain_unread, read_regular_file
 from code_commit.git import UnansweredError
 from code_commit.paths.patterns import explain_patterns, find_unmatched
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_text
+from code_commit.runs.list import changed_files, find_run_folders, is_standing, read_run, short_name, status_of
+from code_commit.runs.record import RunRecord
 from code_commit.runs.review import TreeState, look_at_tree
 from code_commit.settings import Settings
+from code_commit.status import Status
 from code_commit.terminal import TERMINAL, shown
 from code_commit.verify import ignored_paths
 
@@ -109,6 +112,19 @@ def note_lost_failures(report: Report, project: Project) -> None:
             report.warn(
                 f"{BUILD_SCRIPT} has no set -e, so it can pass although a command in it failed: add set -e at its top"
             )
+
+
+def note_unfinished(report: Report, project: Project) -> None:
+    """Note a tree that holds the changes of an interrupted run, unless a later run ended."""
+    for folder in reversed(find_run_folders(project)):
+        run = read_run(folder)
+        if isinstance(run, RunRecord) and not run.is_auxiliary:
+            break
+    else:
+        return
+    if run.has_next_step and status_of(run) != Status.RUNNING and changed_files(folder) and is_standing(folder):
+        name = short_name(run.run)
+        report.warn(f"the tree has the changes of {name}, which did not end: code-commit resume {name} continues it")
 
 
 def loses_failures(script: str) -> bool:

@@ -1,8 +1,8 @@
 """A codebase that fits: files whole in the order of their worth to the query, then outlines, then names and sizes.
 
 For the choice it shows outlines of the files of most worth, then names, then folders. After it the chosen files are
-whole, or the chosen parts of them, with outlines of what these name of their imports. Of tests that build.sh names both
-show those that share two words with the query.
+whole, or the chosen parts of them, with outlines of what these name of their imports. Both show the tests that build.sh
+names if they share two words with the query.
 """
 
 import re

@@ -1,7 +1,7 @@
 """The mentions: lines that hold names of the query, for the choice of files and beside the chosen ones.
 
-Definitions whose names hold two words of the query come first, then single names. Of a name one line of each source
-file comes first, then tests; documents come last.
+Definitions whose names hold two words of the query come first, then single names. For a name there is one line of each
+source file, then of tests; documents come last.
 """
 
 import re

@@ -63,7 +63,7 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 
 
 class Signals(NamedTuple):
-    """What speaks for a file, each from 0 to 1: shared `words` and the commits that `touched` it, by the best file."""
+    """The reasons for a file, each from 0 to 1: shared `words` and the commits that `touched` it, by the best file."""
 
     words: float = 0
     touched: float = 0
@@ -235,7 +235,7 @@ def survey_files(
 ) -> Survey:
     """Return what one reading of the files tells about the query; `judges` come first among them.
 
-    Where the query writes no name, those of the judges count, and of a failed build's `output`.
+    The names of the judges count, and of a failed build's `output`, if the query writes none.
     """
     task = read_task(query)
     found, words, used = list[Section](), _Words(task.text), UsedNames(judges)

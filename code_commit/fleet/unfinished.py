@@ -71,7 +71,7 @@ def latest_log(log: bytes, kept: Path, fleet: str = "") -> bytes:
 
 
 class _Log(NamedTuple):
-    """What a packed log tells: the record, None where no run began, and whether each start that wrote it has ended."""
+    """A packed log, read: the record, None where no run began, and whether each start that wrote it has ended."""
 
     record: RunRecord | None
     starts: dict[str, bool]

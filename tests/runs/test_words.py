@@ -11,7 +11,7 @@ from code_commit.changes import AppliedChange, Violation
 from code_commit.exchange import Cost, Usage
 from code_commit.runs.record import Attempt, FileChoice, RunRecord, sum_up
 from code_commit.runs.words import (
-    changes_of,
+    change_rows,
     check_lines,
     cost_in_cell,
     cost_in_words,
@@ -222,5 +222,4 @@ def test_a_test_that_was_renamed_is_told_with_both_names_also_where_it_is_none_a
         "tests/b.py is a test: renamed from tests/a.py, 1 line added, 2 removed",
         "tests/test_a.py is a test: renamed to old/a.py, 0 lines added, 0 removed",
     ]
-    attempt = Attempt(1, "initial", changes=changes[:1])
-    assert changes_of(attempt) == ["rename  tests/a.py -> tests/b.py  +1 -2  (a test)"]
+    assert change_rows(changes[:1]) == ["rename  tests/a.py -> tests/b.py  +1 -2  (a test)"]
