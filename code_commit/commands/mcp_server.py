@@ -136,7 +136,9 @@ class _RunName(_Arguments):
     run: str = Field("", description="the beginning of its name, latest, or -1, -2 from the end")
 
     def words(self) -> list[str]:
-        return ["--", self.run] if self.run else []
+        if self.run.startswith("-") and not self.run[1:].isdecimal():  # an option
+            raise NotSetUpError(f"there is no run {shown(self.run)}")
+        return [self.run] if self.run else []
 
 
 class _Answer(_Arguments):

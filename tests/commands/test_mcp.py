@@ -128,6 +128,7 @@ def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: 
         assert len(told) <= told[-1][0] / 2, "every two seconds, not at each line"
         diff = host.call("diff")
         assert text_of(diff) == run_code_commit(root, "diff").stdout != ""
+        assert text_of(host.call("diff", run=done.structured_content["run"])) == text_of(diff)
         assert diff.structured_content == json.loads(run_code_commit(root, "diff", "--json").stdout)
         assert host.call("log", run="latest").structured_content == latest(root)
         assert host.call("undo", run="-1").structured_content["undoes"] == done.structured_content["run"]
