@@ -122,7 +122,7 @@ class Call:
         if failure.reply is not None:
             self.replied(failure.reply)
         kind: LLMErrorKind = "refused" if failure.kind == "missing" else "network"
-        if failure.status in TOO_MANY_REQUESTS:
+        if failure.status in TOO_MANY_REQUESTS or (failure.delay and 400 <= (failure.status or 0) < 500):
             kind = "quota"
         raise LLMError(f"{failure.reason}; {why}", kind) from None
 

@@ -33,13 +33,21 @@ _UNPAID_STATUSES = {*range(300, 500), 503, 529} - {303, 408, 499}
 
 _Advice = tuple[LLMErrorKind, str]  # the kind of the error, and the advice to the user
 
-_ASIDE = re.compile(r"https?://\S+|\(e\.g\.[^)]*\)")  # Google's "(e.g. check quota)" is no used up quota
+_ASIDE = re.compile(
+    r"https?://\S+|\(e\.g\.[^)]*\)"  # Google's "(e.g. check quota)" is no used up quota
+    r"|(?i:[^.;,(]*\b(?:higher|increase|raise)\b[^.;,(]*\blimits?\b)"  # an offer is no reason
+)
 _KEY_CODES = frozenset(
     ["invalid_api_key", "authentication_error", "authentication", "unauthenticated", "api_key_invalid"]
 )
 _KEY = re.compile(
     r"(?i)\b(api|access|secret)[ _-]?key\b.{0,60}\b(in?valid|incorrect|wrong|missing|unknown|expired|revoked|not)\b"
     r"|\b(invalid|incorrect|wrong|missing|unknown|expired|no)( (api|access|secret)[ _-]?(key|token)| key provided)\b"
+    r"|\b(expired|revoked) (key|token)\b|\bauthentication (error|failed)\b"
+)
+_CLOSED = re.compile(
+    r"(?i)\b(account|access|organi[sz]ation|key|service)\b.{0,60}"
+    r"\b(terminated|suspended|deactivated|disabled|banned|paused)\b"
 )
 _NUMBER = r"(\d[\d,_]*)"
 _ASKED = re.compile(
@@ -48,21 +56,28 @@ _ASKED = re.compile(
 )
 _LIMIT = re.compile(rf"(?i)\b(?:limit|max(?:imum)?|allowed|at most)\W*(?:(?:is|of)\W+)?{_NUMBER}|tokens? > {_NUMBER}")
 _NO_LIMIT = re.compile(r"(?i)\blimit['\"]?\s*(?:is|of|:|=)?\s*0(?![\d.,]*\d)")
-_RATE = re.compile(r"(?i)\b(per|a|each|/) ?(min(ute)?|sec(ond)?|hour|hr)\b|\b[rt]p[ms]\b|per(minute|second|hour)")
-_LONG_PERIOD = re.compile(r"(?i)\b(per|a|each|/)[ -]?(day|week|month)\b|\b[rt]pd\b|\b(daily|weekly|monthly)\b|perday")
+_RATE = re.compile(r"(?i)(\b(per|a|each)|/) ?(min(ute)?|sec(ond)?|hour|hr)\b|\b[rt]p[ms]\b|per(minute|second|hour)")
+_LONG_PERIOD = re.compile(
+    r"(?i)(\b(per|a|each)|/)[ -]?(day|week|month)\b|\b[rt]pd\b|\b(daily|weekly|monthly)\b|perday|[今每当本][日天月]"
+)
 _NO_MONEY = re.compile(
-    r"(?i)\b(balance|budget|prepaid|arrears|insufficient (funds|credits?|quota)|(extra|additional) usage)\b"
+    r"(?i)\b(balance|budget|prepaid|arrear\w*|good standing|insufficient (funds|credits?|quota)"
+    r"|(extra|additional) usage)\b"
     r"|余额|欠费|额度不足"  # of Chinese gateways, which answer 403 or 429 with these words alone
 )
 _MONEY = re.compile(
-    r"(?i)\b(billing|payment|quota|credits?|purchase|recharge|top.?up|usage limits?|spend(ing)?( limits?)?)\b"
+    r"(?i)\b(billing|payment|credits?|purchase|recharge|top.?up|usage limits?|spend(ing)?( limits?)?)\b"
 )
+_QUOTA = re.compile(r"(?i)\bquota\b")
 _PROMPT = r"(?:prompt|inputs?|context|tokens?|messages|conversation|payload|body|entity)"
 _SIZE = r"(?:too (?:long|large|big|many)|exceed\w*|maximum|(?:greater|larger|longer) than|overflow\w*|limit|range)"
 _TOO_LONG = re.compile(
     rf"(?i)\b{_PROMPT}\b.{{0,80}}\b{_SIZE}\b|\b{_SIZE}\b.{{0,60}}\b{_PROMPT}\b|\brequest\W+(is |size )*too (large|long)"
     r"|\b(context|input|prompt) (length|window|size)\b|string above max"
 )
+_SIZES = re.compile(r"(?<![\w.:/-])\d{3,}(?:[,_]\d{3})*(?![\w:/-]|\.\d)")
+_OF_SIZE = re.compile(r"(?i)tokens\b|token (count|limit)|characters\b|length|context|prompt|input|长度|上下文")
+_SMALLEST_LIMIT = 256  # of a context window, in tokens
 _OTHER_LIMIT = re.compile(r"(?i)\btime|\brate\b|concurren|\brequests\b|\bexpired?\b")
 _OUTPUT = re.compile(r"(?i)\b(max_(completion_|output_)?tokens|maxOutputTokens)\b")
 _TOO_LARGE = re.compile(r"(?i)too (large|high|big|many)|exceed|greater|larger|>|at most|less than|maximum|range")
@@ -73,6 +88,10 @@ _NOT_THERE = (
 )
 _NO_MODEL = re.compile(
     rf"(?i)\b(model|deployment|engine)s?\b.{{0,80}}{_NOT_THERE}|{_NOT_THERE}.{{0,40}}\b(model|deployment|engine)s?\b"
+)
+_NO_MEMORY = re.compile(r"(?i)\b(requires?|needs?) more\b.{0,40}\bmemory\b")
+_PASSES = re.compile(
+    r"(?i)\b(re)?try(ing)?( again)? (later|shortly|soon|in an? )|\btemporar|\bbusy\b|\boverloaded\b|稍后|稍候"
 )
 _MAY_COME = re.compile(r"(?i)load|busy|capacity|temporar|moment|later|again|warm|starting|ready|unavailable")
 _LASTING_CODES = re.compile(
@@ -134,7 +153,7 @@ def refusal_of(reply: Reply, endpoint: Endpoint, now: float, where: str = "") ->
     wait = asked_wait(reply.headers, body, message, now)
     matter = _Matter.of(reply.status, body)
     lasting = _lasting_advice(matter, wait, endpoint)
-    if lasting is None and not _can_pass(matter, reply):
+    if lasting is None and not _can_pass(matter, wait, reply):
         lasting = _advice_by_status(matter, endpoint)
     if lasting is not None:
         kind, advice = lasting
@@ -237,14 +256,28 @@ def _scalars(body: Any, names: Iterable[str], depth: int = 0) -> Iterator[str | 
 
 def _lasting_advice(matter: _Matter, wait: float | None, endpoint: Endpoint) -> _Advice | None:
     """Return the advice on an error that waiting cannot help, None for any other."""
-    if matter.status == 401 or matter.codes & _KEY_CODES or (matter.says(_KEY) and matter.status != 429):
-        if not endpoint.key_source:
-            return "key", "it wants a key: write one into agent-config/chat-key.txt (mode 600)"
-        return "key", f"the key from {endpoint.key_source} is refused: put a valid one there"
-    if advice := _too_large(matter, endpoint):
-        return advice
-    if advice := _used_up(matter, wait):
-        return advice
+    return (
+        _on_key(matter, endpoint)
+        or _too_large(matter, endpoint)
+        or _used_up(matter, wait)
+        or _on_account_or_model(matter, endpoint)
+    )
+
+
+def _on_key(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
+    is_of_key = matter.codes & _KEY_CODES or (matter.says(_KEY) and matter.status != 429)
+    if matter.status != 401 and not is_of_key:
+        return None
+    if not endpoint.key_source:
+        return "key", "it wants a key: write one into agent-config/chat-key.txt (mode 600)"
+    return "key", f"the key from {endpoint.key_source} is refused: put a valid one there"
+
+
+def _on_account_or_model(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
+    if matter.says(_CLOSED) and matter.status < 500:
+        return "key", "the provider has closed the account or the service: see its console, or use another key"
+    if matter.says(_NO_MEMORY):
+        return "refused", f"{endpoint.model} does not fit into that machine's memory: name a smaller model"
     is_of_model = matter.parameters <= {"body", "model"} and matter.status not in (404, 429)
     if is_of_model and matter.says(_NO_MODEL) and not matter.says(_MAY_COME):
         return "refused", f"check the name of the model ({endpoint.model}): --model"
@@ -260,7 +293,8 @@ def _used_up(matter: _Matter, wait: float | None) -> _Advice | None:
         return "quota", f"no money or quota is left there: top up, or {console}"
     if any("perday" in code for code in matter.codes) or (matter.says(_LONG_PERIOD) and not wait):
         return "quota", f"the quota of the day is used up: continue tomorrow, or {console}"
-    if not wait and matter.says(_MONEY) and not (matter.says(_RATE) or matter.says(_LONG_PERIOD)):
+    is_of_money = matter.says(_MONEY) or (matter.says(_QUOTA) and "resource_exhausted" not in matter.codes)
+    if not wait and is_of_money and not (matter.says(_RATE) or matter.says(_LONG_PERIOD)):
         return "quota", f"no money or quota is left there: top up, or {console}"
     return None
 
@@ -272,11 +306,19 @@ def _too_large(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
         if not _asks_more_than_the_limit(matter.text):
             return None
         return "too_long", f"the request is larger than this limit, so waiting cannot help: {smaller} or limit"
-    is_too_long = matter.status == 413 or (matter.says(_TOO_LONG) and not matter.says(_OTHER_LIMIT))
-    if matter.says(_OUTPUT) and matter.says(_TOO_LARGE):
+    has_sizes = matter.status in (0, 400, 422) and matter.says(_OF_SIZE) and _has_two_sizes(matter.text)
+    is_of_size = matter.says(_TOO_LONG) or has_sizes
+    is_too_long = matter.status == 413 or (is_of_size and not matter.says(_OTHER_LIMIT))
+    if matter.says(_OUTPUT) and (has_sizes or matter.says(_TOO_LARGE)):
         advice = "ask for a shorter answer with --max-output-tokens, or make the prompt smaller"
         return "too_long" if is_too_long else "refused", advice
     return ("too_long", f"the prompt is too long for {endpoint.model}: {smaller}") if is_too_long else None
+
+
+def _has_two_sizes(text: str) -> bool:
+    """Tell whether a message names two sizes: what was sent, and what fits."""
+    sizes = {int(re.sub(r"\D", "", size)) for size in _SIZES.findall(text)}
+    return sum(size >= _SMALLEST_LIMIT for size in sizes) > 1
 
 
 def _asks_more_than_the_limit(text: str) -> bool:
@@ -288,7 +330,7 @@ def _asks_more_than_the_limit(text: str) -> bool:
     return size > most
 
 
-def _can_pass(matter: _Matter, reply: Reply) -> bool:
+def _can_pass(matter: _Matter, wait: float | None, reply: Reply) -> bool:
     should_retry = reply.headers.get("x-should-retry", "").strip().lower()
     if should_retry in ("true", "false"):
         return should_retry == "true"
@@ -296,7 +338,9 @@ def _can_pass(matter: _Matter, reply: Reply) -> bool:
         return True
     if matter.status == 0:
         return _LASTING_CODES.search(matter.code_words) is None
-    return matter.status in _PASSING_STATUSES or (matter.status >= 500 and matter.status != 501)
+    if matter.status in _PASSING_STATUSES or (matter.status < 500 and (wait or matter.says(_PASSES))):
+        return True
+    return matter.status >= 500 and matter.status != 501
 
 
 def _advice_by_status(matter: _Matter, endpoint: Endpoint) -> _Advice:

@@ -49,6 +49,15 @@ def error(message, **more):
         (200, {"base_resp": {"status_code": 1004, "status_msg": "invalid api key"}}, "key"),
         (503, error("No available channel for model m under group default"), "refused"),
         (200, {"code": 20012, "message": "Model does not exist", "data": None}, "refused"),
+        (422, error("`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000 and 512"), "too_long"),
+        (400, error("the input token count is 1200000 but model only supports up to 1048576"), "too_long"),
+        (400, {"code": 20015, "message": "length of prompt_tokens (40000) must be below 32768"}, "too_long"),
+        (400, error("Access denied, make sure your account is in good standing.", code="Arrearage"), "quota"),
+        (429, {"message": "You are using a trial key, limited to 1000 calls / month."}, "quota"),
+        (429, error("您今日的请求次数已用完"), "quota"),
+        (429, error("Your access was terminated due to violation of our policies"), "key"),
+        (400, error("Authentication Error - Expired Key. Expiry time 2025-01-01"), "key"),
+        (500, error("model requires more system memory (8.4 GiB) than is available (5.7 GiB)"), "refused"),
     ],
 )
 def test_what_waiting_cannot_change_is_told_by_what_it_speaks_of(status, body, kind):
@@ -69,10 +78,24 @@ def test_what_waiting_cannot_change_is_told_by_what_it_speaks_of(status, body, k
         (503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}),
         (500, error("Your request exceeded the time limit")),
         (529, error("Overloaded", type="overloaded_error")),
+        (429, error("Quota exceeded for requests_per_base_model.", status="RESOURCE_EXHAUSTED")),
+        (429, error("Rate limited. Purchase credits to raise the limit.")),
+        (400, error("The model is busy, try again later")),
+        (403, {"message": "Out of call volume quota. Quota will be replenished in 00:10:00."}),
+        (500, error("generated 1200 tokens of 4096, then the worker died")),
+        (500, error("llama runner process has terminated: signal: killed")),
     ],
 )
 def test_what_passes_is_waited_for(status, body):
     assert not isinstance(refused(status, body), RefusedRequestError)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["Invalid token at line 1 column 2000 of 40000 bytes", "temperature: must be less than or equal to 2"],
+)
+def test_a_refusal_of_a_form_is_no_refusal_of_a_size(words):
+    assert refused(400, error(words)).kind == "refused"
 
 
 @pytest.mark.parametrize(
