@@ -10,6 +10,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import DONE, Call, Events
 from code_commit.llm.http import Endpoint, PassingFailure, Reply
+from code_commit.llm.refusals import RefusedRequestError
 from code_commit.llm.usage import Counts, maybe_count, usage_of
 from code_commit.llm.values import count_of, larger_counts, list_of, member, members_of, text_of
 from code_commit.llm.vendor import API, Model, PriceChange, TokenCounter, Vendor, bearer_header, cut_off, max_output
@@ -53,26 +54,27 @@ def has_answer(body: Any) -> bool:
     """Tell whether a message, or an event of one, has a piece of an answer or its end."""
     if text_of(body, "type") in _PIECES:
         return True
-    return not member(body, "error") and bool(list_of(body, "content") or text_of(body, "stop_reason"))
+    return not member(body, "error") and bool(member(body, "content") or text_of(body, "stop_reason"))
 
 
 def read(call: Call, reply: Reply) -> Response:
     message = reply.body
-    if not text_of(message, "stop_reason"):
+    blocks = list_of(message, "content") or [{"type": "text", "text": text_of(message, "content")}]
+    text = "".join(text_of(block, "text") for block in blocks if text_of(block, "type") == "text")
+    reason = text_of(message, "stop_reason") or (DONE if text and not call.is_stream else "")
+    if not reason:
         raise call.broken("no stop_reason")
-    blocks = list_of(message, "content")
     return Response(
-        text="".join(text_of(block, "text") for block in blocks if text_of(block, "type") == "text"),
-        finish_reason=text_of(message, "stop_reason"),
-        incomplete=_incomplete(call, message),
-        is_cut_off=text_of(message, "stop_reason") == "max_tokens",
+        text=text,
+        finish_reason=reason,
+        incomplete=_incomplete(call, message, reason),
+        is_cut_off=reason == "max_tokens",
         thoughts="".join(text_of(block, "thinking") for block in blocks if text_of(block, "type") == "thinking"),
         request_id=reply.headers.get("request-id") or reply.headers.get("x-request-id") or None,
     )
 
 
-def _incomplete(call: Call, message: Any) -> str | None:
-    reason = text_of(message, "stop_reason")
+def _incomplete(call: Call, message: Any, reason: str) -> str | None:
     if reason in ("end_turn", "stop_sequence", DONE):
         return None
     if reason == "max_tokens":
@@ -113,9 +115,10 @@ def assemble(call: Call, events: Events) -> dict[str, Any]:
                 call.is_done = True
                 break
             _add(call, event, kind, message, (blocks, pieces))
-    except PassingFailure as failure:
-        if not text_of(message, "stop_reason") or failure.reply is not None:
+    except (PassingFailure, RefusedRequestError) as failure:
+        if not text_of(message, "stop_reason"):
             raise
+        call.tell_late(failure)
     if not text_of(message, "stop_reason"):
         if not call.is_done or not call.has_text or call.has_notice:
             raise call.broken("no message_stop")
@@ -140,10 +143,9 @@ def _add(
     elif kind == "content_block_start":
         blocks[index] = dict(members_of(event, "content_block"))
     elif kind == "content_block_delta":
-        if index not in blocks:
-            raise call.broken("a piece of a block that did not begin")
         name = text_of(event, "delta", "type").removesuffix("_delta")
         piece = text_of(event, "delta", name)
+        blocks.setdefault(index, {"type": name})  # some gateways leave its start out
         pieces.setdefault((index, name), []).append(piece)
         if name == "text":
             call.wrote(piece)

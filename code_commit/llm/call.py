@@ -1,8 +1,8 @@
 """One call of an LLM: its deadline, its retries, its stream."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from http import HTTPStatus
 from itertools import chain
 from typing import Any, NoReturn, TypeVar
 
@@ -157,6 +157,12 @@ class Call:
             return self.refusal(Reply(200, {}, self._notice))
         return PassingFailure(f"the stream of {self.endpoint.host} ended early ({missing})")
 
+    def tell_late(self, failure: RefusedRequestError | PassingFailure) -> None:
+        """Warn of a refusal after the end of a streamed answer; a connection that breaks there has lost nothing."""
+        if failure.reply is not None:
+            said = failure.said if isinstance(failure, RefusedRequestError) else failure.reason
+            self.listener.warned(f"{said} (after the end of its answer, which is used)")
+
     @contextmanager
     def start(self, path: str) -> Iterator[OpenReply]:
         """Send the request for an answer, yield its reply, and note whether it may be billed."""
@@ -169,17 +175,25 @@ class Call:
             self.may_be_paid = may_be_paid(sent=self.connection.has_sent, status=status)
 
     def stream(self, path: str, assemble: Callable[["Call", Events], dict[str, Any]], has_answer: HasAnswer) -> Reply:
-        """Return a streamed answer as one reply, whose body `assemble` makes. JSON or a web page may come instead."""
+        """Return a streamed answer as one reply, whose body `assemble` makes. JSON or a web page may come instead.
+
+        A reply that does not begin as a stream is one if it holds events with an answer.
+        """
         self.is_stream, self.is_done, self._notice = False, False, None
         with self.start(path) as reply:
             begin = b""
             while len(begin.lstrip()) < LONGEST_BEGIN and (piece := next(reply.pieces, b"")):
                 begin += piece
-            pieces = chain((begin,), reply.pieces)
-            if not (reply.status == HTTPStatus.OK and begins_stream(begin)):
-                whole = Reply(reply.status, reply.headers, json_or_text(b"".join(pieces)))
-                self.check(whole, has_answer)
-                return whole
+            pieces: Iterable[bytes] = chain((begin,), reply.pieces)
+            if not (reply.is_success and begins_stream(begin)):
+                data = b"".join(pieces)
+                whole = Reply(reply.status, reply.headers, _answer_in(json_or_text(data), has_answer))
+                if isinstance(whole.body, list):  # of all events
+                    data = b"\n".join(json.dumps(event).encode() for event in whole.body)
+                if isinstance(whole.body, dict) or not _has_events(data, has_answer):
+                    self.check(whole, has_answer)
+                    return whole
+                pieces = [data]
             self.is_stream = True
             return Reply(reply.status, reply.headers, assemble(self, self._events(pieces, has_answer)))
 
@@ -228,7 +242,7 @@ class Call:
         """
         for name, data in read_events(self._counted(pieces)):
             text = data.strip()
-            if text == b"[DONE]":
+            if text.strip(b'"') == b"[DONE]":
                 self.is_done = True
                 return
             event = json_or_text(text)
@@ -246,6 +260,17 @@ class Call:
     def replied(self, reply: Reply) -> None:
         self.has_replied = True
         self.listener.replied(reply.status, reply.headers, reply.body)
+
+
+def _answer_in(body: Any, has_answer: HasAnswer) -> Any:
+    """Return the part of a body that has the answer, else the body: gateways put it into a list or a member."""
+    body = unwrapped(body)
+    parts = body.values() if isinstance(body, dict) and not has_answer(body) else ()
+    return next(filter(has_answer, parts), body)
+
+
+def _has_events(data: bytes, has_answer: HasAnswer) -> bool:
+    return any(has_answer(json_or_text(text)) for _, text in read_events([data]))
 
 
 def backoff(failures: int, timing: Timing, longest: float) -> float:

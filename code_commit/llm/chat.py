@@ -9,22 +9,30 @@ from code_commit.grammar import CLOSING
 from code_commit.llm.call import DONE, Call, Events, truncated_prompt
 from code_commit.llm.http import Endpoint, PassingFailure, Reply
 from code_commit.llm.openai import takes_cache_options
+from code_commit.llm.refusals import RefusedRequestError
 from code_commit.llm.usage import Counts, first_count, maybe_count, usage_of
 from code_commit.llm.values import count_of, has_count, larger_counts, list_of, member, members_of, text_of
 from code_commit.llm.vendor import API, Model, Vendor, cut_off, estimate_tokens
 from code_commit.marks import find_marks
 from code_commit.settings import Price
 
-_COMPLETE = frozenset(["stop", "eos", "eos_token", "end_turn", "stop_sequence", DONE.lower()])
-_CUT_OFF = frozenset(["length", "max_tokens", "model_length"])
-_FILTERED = frozenset(["content_filter", "safety", "recitation"])
-_PASSING = frozenset(["error", "insufficient_system_resource"])
+_ENDS = (
+    ("filtered", r"filter|safety|recitation|sensitive|block|prohibited|refus|guardrail|moderat"),
+    ("broken", r"error|abort|cancel|fail|insufficient|interrupt|time_?out|unavailable"),
+    (
+        "complete",
+        r"^(finish_reason_)?(stop(_sequence|ped)?|eo[sd](_token)?|end(_turn)?|completed?|finish(ed)?|done|\[done\])$",
+    ),
+    ("cut off", r"length|max|limit|window|trunc"),
+)
+"""The ends of an answer by the words of its finish reason; the first that fits counts."""
 _CLOSING_FENCE = re.compile(rf"\^{{3}}[ \t]*({'|'.join(CLOSING)})?\s*")
 _OF_THOUGHTS = re.compile("reason|think|thought")  # a member with the thoughts; servers name it in many ways
 
 _RENAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _OF_ANSWER = frozenset(["completion_tokens", "output_tokens", "total_tokens"])  # counts that grow with the answer
 _REPEATED, _MOST_REPEATED = "repeated_prompt", 2_000
+_DEEPEST = 5  # of the parts of a content
 
 
 def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
@@ -57,43 +65,47 @@ def has_answer(body: Any) -> bool:
     pieces = [piece for choice in choices for piece in (member(choice, "delta"), member(choice, "message"))]
     if any(_content(member(piece, "content")) or text_of(piece, "refusal") or _thoughts(piece) for piece in pieces):
         return True
-    ends = (text_of(choice, "finish_reason").lower() for choice in choices)
-    return not member(body, "error") and any(end and end not in _PASSING for end in ends)
+    ends = (text_of(choice, "finish_reason") for choice in choices)
+    return not member(body, "error") and any(end and _end_of(end) != "broken" for end in ends)
+
+
+def _end_of(finish: str) -> str:
+    return next((end for end, words in _ENDS if re.search(words, finish.lower())), "")
 
 
 def read(call: Call, reply: Reply) -> Response:
     completion = reply.body
     choice = (list_of(completion, "choices") or [None])[0]
-    finish = text_of(choice, "finish_reason")
+    text = _content(member(choice, "message", "content"))
+    finish = text_of(choice, "finish_reason") or (DONE if text and not call.is_stream else "")
     if not finish:
         raise call.broken("no finish_reason")
-    if finish.lower() in _PASSING:
+    if _end_of(finish) == "broken":
         errors = [member(choice, "error"), member(completion, "error")]
         raise call.refusal(reply, f"{call.endpoint.host} broke the answer off (finish_reason {finish})", errors)
     headers, refusal = reply.headers, text_of(choice, "message", "refusal")
-    text = _content(member(choice, "message", "content"))
     _refuse_truncated_prompt(call, completion, text)
     return Response(
         text=text,
         finish_reason=finish,
         incomplete=_incomplete(call, finish, refusal),
-        is_cut_off=finish.lower() in _CUT_OFF and not refusal,
+        is_cut_off=_end_of(finish) == "cut off" and not refusal,
         request_id=headers.get("x-request-id") or headers.get("x-litellm-call-id") or text_of(completion, "id") or None,
         thoughts=max(_thoughts(member(choice, "message")).values(), key=len, default=""),
     )
 
 
 def _incomplete(call: Call, finish: str, refusal: str) -> str | None:
-    reason = finish.lower()
+    end = _end_of(finish)
     if refusal:
         return f"refused: {refusal}"
-    if reason in _COMPLETE:
-        return None
-    if reason in _CUT_OFF:
-        return cut_off(call.endpoint.settings.max_output_tokens)
-    if reason == _REPEATED:
+    if finish == _REPEATED:
         return f"stopped: outside of its blocks it repeats {_MOST_REPEATED:,} characters of the prompt"
-    if reason in _FILTERED:
+    if end == "complete":
+        return None
+    if end == "cut off":
+        return cut_off(call.endpoint.settings.max_output_tokens)
+    if end == "filtered":
         return f"filtered by the provider ({finish})"
     return f"not finished (finish_reason {finish})"
 
@@ -114,9 +126,10 @@ def assemble(call: Call, events: Events) -> dict[str, Any]:
                 if _repeats("\n" + "".join(draft.contents), prompt):
                     draft.finish = _REPEATED
                     break
-    except PassingFailure as failure:
-        if not draft.finish or failure.reply is not None:
+    except (PassingFailure, RefusedRequestError) as failure:
+        if not draft.finish or _end_of(draft.finish) == "broken":
             raise
+        call.tell_late(failure)
     if call.is_done and call.has_text and not call.has_notice:
         draft.finish = draft.finish or DONE
     return draft.whole()
@@ -142,7 +155,7 @@ class _Draft:
                 self._completion[name] = larger_counts(self._completion.get(name), value) if is_usage else value
         before, choices = len(self.contents), list_of(chunk, "choices")
         for choice in choices:
-            if member(choice, "index") in (0, None):
+            if count_of(choice, "index") == 0:
                 self._add_choice(choice)
         if choices and not self.finish:
             self._is_counted = False
@@ -160,6 +173,8 @@ class _Draft:
         for name, thought in _thoughts(delta).items():
             self._thoughts.setdefault(name, []).append(thought)
         self.finish = text_of(choice, "finish_reason") or self.finish
+        if error := member(choice, "error"):
+            self._completion["error"] = error
 
     def whole(self) -> dict[str, Any]:
         """Return the completion, without counts of the answer that came before its end: the last ones are missing."""
@@ -193,15 +208,26 @@ def _repeats(text: str, prompt: str) -> bool:
 
 
 def _thoughts(message: Any) -> dict[str, str]:
-    """Return the members of a message or a piece of one that have thoughts."""
+    """Return the members of a message or a piece of one that have thoughts; `thinking` has those in its content."""
     members = members_of(message).items()
-    return {name: value for name, value in members if isinstance(value, str) and value and _OF_THOUGHTS.search(name)}
+    found = {name: value for name, value in members if isinstance(value, str) and value and _OF_THOUGHTS.search(name)}
+    parts = [part for part in list_of(message, "content") if _is_thought(part)]
+    if thought := "".join(_content([member(part, "thinking"), member(part, "text")]) for part in parts):
+        found["thinking"] = thought
+    return found
 
 
-def _content(content: Any) -> str:
-    """Return the text of a content, which some servers send as a list of parts."""
-    if isinstance(content, list):
-        return "".join(part if isinstance(part, str) else text_of(part, "text") for part in content)
+def _is_thought(part: Any) -> bool:
+    return _OF_THOUGHTS.search(text_of(part, "type")) is not None
+
+
+def _content(content: Any, depth: int = 0) -> str:
+    """Return the text of a content, which some servers send in parts; thoughts among them are no text."""
+    if isinstance(content, list) and depth < _DEEPEST:
+        return "".join(_content(part, depth + 1) for part in content)
+    if isinstance(content, dict) and depth < _DEEPEST and not _is_thought(content):
+        parts = (_content(member(content, name), depth + 1) for name in ("text", "value", "content"))
+        return next(filter(None, parts), "")
     return content if isinstance(content, str) else ""
 
 

@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from code_commit.llm.values import json_or_text
+
 LONGEST_BEGIN = 9  # of a BOM and the longest name of a field
 _BOM = b"\xef\xbb\xbf"
-_FIRST_LINE = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?::|(?:data|event|id|retry|error)(?::|[\r\n]|$))")
+_FIRST_LINE = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?::|(?i:data|event|id|retry|error)(?::|[\r\n]|$))")
 
 
 def begins_stream(begin: bytes) -> bool:
@@ -17,18 +19,24 @@ def begins_stream(begin: bytes) -> bool:
 def read_events(pieces: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
     """Yield (event name, data) of each event that has data, including a last one without a blank line after it.
 
-    A line that is no field of the format is an event of its own if it has a field `error` or a JSON object.
+    A line that is no field of the format is an event of its own if it has a field `error` or a JSON object. So is an
+    event that another one follows without the blank line between them.
     """
-    name = ""
+    name, is_joined = "", False
     data = bytearray()  # joining a list takes 80 bytes for each line
     for line in chain(_read_lines(pieces), [b""]):
         if not line:
             if data:
                 yield name, bytes(data[1:])
-            name, data = "", bytearray()
+            name, data, is_joined = "", bytearray(), False
             continue
         field, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
+        field, value = field.lower(), value.removeprefix(b" ")
+        if data and not is_joined and _begins_event(field, value):
+            is_joined = not isinstance(json_or_text(bytes(data)), dict)
+            if not is_joined:
+                yield name, bytes(data[1:])
+                name, data = "", bytearray()
         if field == b"data":
             data += b"\n"
             data += value
@@ -38,6 +46,10 @@ def read_events(pieces: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
             yield "error", value
         elif line[:1] == b"{":
             yield "", line
+
+
+def _begins_event(field: bytes, value: bytes) -> bool:
+    return field == b"event" or (field == b"data" and (value[:1] == b"{" or value.strip() == b"[DONE]"))
 
 
 def _read_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -113,6 +113,10 @@ class OpenReply(NamedTuple):
     headers: Mapping[str, str]
     pieces: Iterator[bytes]
 
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
     def read(self) -> Reply:
         return Reply(self.status, self.headers, json_or_text(b"".join(self.pieces)))
 

@@ -21,7 +21,7 @@ _LONGEST_HEAD = 10_000  # of a web page, in which its title is looked for
 _MOST_WORDS, _DEEPEST = 20, 12
 
 _HOLDS_WORDS = re.compile(
-    r"(?i)(error|message|e?msg|details?|title|cause|explanation|description|(^|_)reason|^raw)s?$|^error(?!.*(code|type|id)$)"
+    r"(?i)(error|message|e?msg|details?|title|cause|explanation|description|(?:^|(?<!finish)(?<!stop)_)reason|^raw)s?$|^error(?!.*(code|type|id)$)"
 )
 _HOLDS_CODES = ("code", "type", "status", "reason", "error_code", "status_code", "statusCode", "quotaId")
 _HOLDS_PARAMETERS = ("param", "parameter", "loc")

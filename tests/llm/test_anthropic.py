@@ -23,7 +23,6 @@ def ask_messages(events):
 
 DISORDER = {
     "a second start": [*EVENTS[:6], START, *EVENTS[6:]],
-    "a piece of a block that never began": [event for event in EVENTS if event is not TEXT_START],
     "neither of its two ends": EVENTS[:-2],
 }
 
@@ -35,10 +34,24 @@ def test_a_stream_out_of_order_is_asked_for_again(name):
     assert len(listener.retries) == 1
 
 
-@pytest.mark.parametrize("events", [[*EVENTS[:-2], STOP], EVENTS[:-1]], ids=["no stop_reason", "no message_stop"])
-def test_a_stream_with_one_of_its_two_ends_is_done(events):
-    response, listener = ask_messages(events)
+WHOLE = {
+    "no stop_reason": [*EVENTS[:-2], STOP],
+    "no message_stop": EVENTS[:-1],
+    "a block without its start": [event for event in EVENTS if event is not TEXT_START],
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_stream_with_one_of_its_two_ends_is_done(name):
+    response, listener = ask_messages(WHOLE[name])
     assert (response.complete_text(), listener.retries) == ("one two three", [])
+
+
+def test_an_error_after_the_end_takes_no_answer_back():
+    late = {"type": "error", "error": {"type": "api_error", "message": "No usage today"}}
+    response, listener = ask_messages([*EVENTS[:-1], late])
+    assert (response.complete_text(), listener.retries) == ("one two three", [])
+    assert "No usage today" in listener.warnings[0]
 
 
 def test_events_that_nobody_knows_yet_are_passed_over():
@@ -68,8 +81,10 @@ def test_every_stop_reason(reason, words):
     assert response.incomplete == words
 
 
-def test_a_message_that_was_not_streamed():
-    message = START["message"] | {"content": [{"type": "text", "text": "plain"}], "stop_reason": "end_turn"}
+@pytest.mark.parametrize("content", [[{"type": "text", "text": "plain"}], "plain"])
+@pytest.mark.parametrize("reason", ["end_turn", None])
+def test_a_message_that_was_not_streamed(content, reason):
+    message = START["message"] | {"content": content, "stop_reason": reason}
     with FakeServer(faults=[Fault("status", body=message)]) as server:
         assert ask(WAYS["messages"], server)[0].complete_text() == "plain"
 

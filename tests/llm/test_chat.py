@@ -57,6 +57,26 @@ GOOD_STREAMS = {
     "finish repeated as null": stream_of(piece("ab", "stop"), piece(None, None)),
     "carriage returns": stream_of(piece("a"), piece("b", "stop")).replace(b"\n", b"\r\n"),
     "message in place of delta": stream_of({"choices": [{"message": {"content": "ab"}, "finish_reason": "stop"}]}),
+    "finish COMPLETED": stream_of(piece("ab", "COMPLETED")),
+    "finish FINISH_REASON_STOP": stream_of(piece("ab", "FINISH_REASON_STOP")),
+    "DONE in quotes": stream_of(piece("ab"), 'data: "[DONE]"', done=False),
+    "an index as text": stream_of({"choices": [{"index": "0", "delta": {"content": "ab"}}]}, piece("", "stop")),
+    "no blank lines": stream_of(piece("a"), piece("b", "stop")).replace(b"\n\n", b"\n"),
+    "a field that nobody knows, first": b"foo: bar\n\n" + stream_of(piece("a"), piece("b", "stop")),
+    "lines of JSON": b"".join(json.dumps(each).encode() + b"\n" for each in (piece("a"), piece("b", "stop"))),
+    "a list of chunks": json.dumps([piece("a"), piece("b", "stop")]).encode(),
+    "an object as content": stream_of(piece({"type": "text", "text": {"value": "ab"}}), piece("", "stop")),
+    "thoughts among the parts": stream_of(
+        piece([{"type": "thinking", "thinking": [{"type": "text", "text": "no"}]}, {"type": "text", "text": "ab"}]),
+        piece([{"type": "reasoning", "text": "no"}], "stop"),
+    ),
+    "whole JSON without an end": json.dumps({"choices": [{"message": {"content": "ab"}}]}).encode(),
+    "whole JSON in a list": json.dumps(
+        [{"choices": [{"message": {"content": "ab"}, "finish_reason": "stop"}]}]
+    ).encode(),
+    "whole JSON in a member": json.dumps(
+        {"code": 0, "data": {"choices": [{"message": {"content": "ab"}, "finish_reason": "stop"}]}}
+    ).encode(),
     "whole JSON": json.dumps({"choices": [{"message": {"content": "ab"}, "finish_reason": "stop"}]}).encode(),
     "whole JSON in parts": json.dumps(
         {"choices": [{"message": {"content": [{"type": "text", "text": "a"}, "b"]}, "finish_reason": "stop"}]}
@@ -88,6 +108,7 @@ LOST_STREAMS = {
     "an error among the chunks": stream_of(piece("a"), {"error": {"code": 502, "message": "gone"}}, done=False),
     "an error as text": stream_of(piece("a"), {"error": "gone"}),
     "finish error": stream_of(piece("a", "error")),
+    "finish network_error": stream_of(piece("a", "network_error")),
     "finish insufficient_system_resource": stream_of(piece("a", "insufficient_system_resource")),
     "a chunk that is no JSON": stream_of(piece("a"), 'data: {"choices": [', piece("b", "stop")),
     "LM Studio's event": b'event: error\ndata: {"error": {"message": "Model unloaded."}}\n\n',
@@ -105,6 +126,7 @@ def test_every_accent_of_a_failure_that_can_pass(name):
 ENDINGS = {
     "length": "cut off at the output limit",
     "max_tokens": "cut off at the output limit",
+    "FINISH_REASON_MAX_TOKENS": "cut off at the output limit",
     "content_filter": r"filtered by the provider \(content_filter\)",
     "tool_calls": r"not finished \(finish_reason tool_calls\)",
     "function_call": "not finished",
@@ -163,6 +185,28 @@ def test_a_count_of_the_answer_so_far_is_none_of_all_of_it():
     assert ask_chat(reply(stream_of(begun, piece("y", "stop"))))[0].settlement.usage == Usage(input=100)
     last = {"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 500}}
     assert ask_chat(reply(stream_of(begun, piece("y"), last)))[0].settlement.usage == Usage(input=100, output=500)
+
+
+def test_the_words_of_an_error_beside_a_finish_reason_are_told():
+    broken = {"choices": [{"delta": {}, "finish_reason": "error", "error": {"code": 502, "message": "Upstream idle"}}]}
+    _, listener = ask_chat(reply(stream_of(piece("a"), broken)))
+    assert "broke the answer off (finish_reason error): Upstream idle" in listener.retries[0][0]
+
+
+def test_an_error_after_the_end_takes_no_answer_back():
+    for late in (
+        {"message": "The usage is lost", "code": 500},
+        {"message": "No usage", "type": "invalid_request_error"},
+    ):
+        response, listener = ask_chat(reply(stream_of(piece("whole", "stop"), {"error": late})))
+        assert (response.complete_text(), listener.retries) == ("whole", [])
+        assert late["message"] in listener.warnings[0]
+
+
+@pytest.mark.parametrize("status", [201, 202, 206])
+def test_every_status_of_success_may_bring_a_stream(status):
+    body = stream_of(piece("ab", "stop"))
+    assert ask_chat(Fault("status", status=status, body=body))[0].text == "ab"
 
 
 def test_a_connection_that_breaks_after_the_finish_reason_has_lost_nothing():

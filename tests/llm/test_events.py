@@ -27,6 +27,10 @@ EVENTS = [
     (b"\xef\xbb\xbfdata: a\n\n", [("", "a")]),
     (b'error: {"code": 400}\n\ndata: a\n\n', [("error", '{"code": 400}'), ("", "a")]),
     (b'{"error": "x"}\n', [("", '{"error": "x"}')]),
+    (b'data: {"a": 1}\ndata: {"b": 2}\ndata: [DONE]\n', [("", '{"a": 1}'), ("", '{"b": 2}'), ("", "[DONE]")]),
+    (b"event: a\ndata: {}\nevent: b\ndata: {}\n\n", [("a", "{}"), ("b", "{}")]),
+    (b'data: [\ndata: {"a": 1},\ndata: {"b": 2}\ndata: ]\n\n', [("", '[\n{"a": 1},\n{"b": 2}\n]')]),
+    (b"Data: a\n\n", [("", "a")]),
     ("data: 日本\u2028語\x85\n\n".encode(), [("", "日本\u2028語\x85")]),
 ]
 
@@ -65,7 +69,7 @@ def test_an_event_is_told_as_soon_as_it_is_whole():
     assert told == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("line", [b"data\n", b"data: {}\n", b"\n", b": a\n", b"event: x\n"])
+@pytest.mark.parametrize("line", [b"data\n", b"data: {\n", b"data: []\n", b"\n", b": a\n", b"event: x\n"])
 def test_a_stream_of_short_lines_takes_memory_in_proportion_to_it(line):
     tracemalloc.start()
     try:
