@@ -1,8 +1,9 @@
 """The Redactor: every byte that leaves the process passes it, and an API key comes out censored.
 
 The specification: only the last two characters of a key are revealed. A key is found as it is, escaped for JSON, URLs
-or XML, in hexadecimal, in base64 at each of its three alignments and in both alphabets, as a vendor quotes it
-(`sk-pr****wxyz`), and split over any number of writes. Other encodings are not detected: a build gets no key.
+or XML (one in another where its letters are not escaped), in hexadecimal, in base64 at each of its three alignments and
+in both alphabets, as a vendor quotes it (`sk-pr****wxyz`), and split over any number of writes. Other encodings are not
+detected: a build gets no key.
 """
 
 import base64
@@ -23,7 +24,7 @@ _LARGE = 1 << 18  # bytes of data that are worth the import of pydantic's regula
 _SHORTEST_PIECE = 8  # characters of a key that are censored where a text was cut in the middle of it
 
 _ESCAPES = (b"\\u%04x", b"\\u%04X", b"%%%02x", b"%%%02X", b"&#%d;", b"&#x%x;", b"&#x%X;")
-_LONGEST_ESCAPE = len("&#x0073;")
+_LONGEST_ESCAPE = len("&amp;amp;#x0073;")
 _XML_NAMES = {b"&": b"amp", b"<": b"lt", b">": b"gt", b'"': b"quot", b"'": b"apos"}
 
 _DOTS = rb"(?:\*\*\*\*{0,197}|\.\.\.\.{0,197}|xxxxx{0,196}|\xe2\x80\xa6)"
@@ -268,12 +269,13 @@ def _middle(needle: bytes) -> bytes:
 
 @cache
 def _spellings(code: int) -> bytes:
-    """Return patterns for a character as it is, and as JSON (also twice), a URL and XML escape it."""
+    """Return patterns for a character as it is, and as JSON, code, a URL and XML escape it, through three layers."""
     plain = bytes([code])
     digits = b"%02x" % code if plain.hex().isdigit() else b"(?i:%02x)" % code
-    forms = [rb"\\\\?u00" + digits, b"%" + digits, rb"&#0?%d;" % code, rb"&#[xX]0{0,2}" + digits + b";"]
-    forms += [b"&" + _XML_NAMES[plain] + b";"] if plain in _XML_NAMES else []
-    forms += [rb"\\" + re.escape(plain)] if plain in b'"\\/' else []
+    forms = [rb"\\{1,4}(?:u00|x)" + digits, rb"%(?:25){0,2}" + digits]
+    forms += [rb"&(?:amp;){0,2}#0?%d;" % code, rb"&(?:amp;){0,2}#[xX]0{0,2}" + digits + b";"]
+    forms += [rb"&(?:amp;){0,2}" + _XML_NAMES[plain] + b";"] if plain in _XML_NAMES else []
+    forms += [rb"\\{1,7}" + re.escape(plain)] if plain in b"\"'\\/" else []
     return b"|".join([*forms, re.escape(plain)])
 
 

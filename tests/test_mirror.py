@@ -40,6 +40,7 @@ ELSEWHERE = {
     "runs/build_log.py": "build/test_process.py",
     "runs/list.py": "commands/test_log.py",
     "start.py": "test_workflow.py",
+    "paths/escapes.py": "paths/test_secrets.py",
     "paths/random_values.py": "paths/test_secrets.py",
     "verify/__init__.py": "verify/test_content.py",
 }

@@ -30,10 +30,10 @@ _LABEL = re.compile(r"([\w.-]*)[=:]+(?![=:/]|\Z)", re.ASCII)
 _WORD = re.compile(r"[A-Z]?[a-z]+\d*|[A-Z]+(?![a-z])\d*")
 _OF_NAMES = string.ascii_letters + string.digits + "_-"
 _LONGEST_NAME, _NEAR, _MOST_BETWEEN = 60, 240, 3  # characters of a name and behind it; words before its value
-_PIECE = re.compile(r"[^\s\"'`<>,;()\[\]{}|\\]+")
+_PIECE = re.compile(r"[^\s\"'`<>,;()\[\]{}|\\&]+")
 _OF_BASE64 = frozenset("+/")
 _QUOTED = re.compile(r"(?=([\"'`])(\S{12,200}?)\1)")
-_REST = re.compile(r"[\"']?(?:=|\s*:)[ \t]*([^\s\"'`]{12,200})(?=\n|\Z)")
+_REST = re.compile(r"[\"']?(?:=|\s*:)[ \t]*([^\s\"'`]{12,200}?)(?=\n|\Z|&\w+=)")
 _ENDS_SENTENCE = re.compile(r"\.\s|\n\s*\n")
 _URL = re.compile(r"(?:://[^\s:/@\"'`<>]{0,64}:|https?://)([^\s/:@\"'`<>{}$]{8,80})@([\w.-]+)")
 _OF_SENTRY = re.compile(r"[0-9a-f]{32}")
@@ -76,15 +76,15 @@ _FOLLOWERS = """
 _PAIRS_OF_WORDS = frozenset(row[0] + second for row in _FOLLOWERS.split() for second in row[1:])
 
 
-class RandomValue(NamedTuple):
-    """A value that looks random: what it is likely to be, and where in the text it stands."""
+class LikelySecret(NamedTuple):
+    """A value that is likely secret: what it is likely to be, and where in the text it stands."""
 
     what: str
     value: str
     place: int
 
 
-def find_random_values(text: str) -> Iterator[RandomValue]:
+def find_random_values(text: str) -> Iterator[LikelySecret]:
     """Yield the values that look random where a name, a URL or a prefix says that they are secret."""
     end = 0
     for match in _SAYS.finditer(text.replace("\u0130", "i").lower()):  # lowered, the others keep their places
@@ -99,11 +99,11 @@ def find_random_values(text: str) -> Iterator[RandomValue]:
     for match in _URL.finditer(text):
         is_known = _NO_HOST.fullmatch(match[2]) or _OF_SENTRY.fullmatch(match[1])
         if not is_known and looks_random(match[1], is_quoted=True):
-            yield RandomValue("a password in a URL", match[1], match.start(1))
+            yield LikelySecret("a password in a URL", match[1], match.start(1))
     for match in _PREFIXED.finditer(text):
         prefix = _PREFIX.search(text, max(0, match.start() - 17), match.start())
         if prefix and all(one.search(match[0]) for one in _CLASSES) and looks_random(prefix[0] + match[0]):
-            yield RandomValue("a token", prefix[0] + match[0], prefix.start())
+            yield LikelySecret("a token", prefix[0] + match[0], prefix.start())
 
 
 @functools.lru_cache(maxsize=1000)
@@ -117,7 +117,7 @@ def _words_of(name: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(name[:_LONGEST_NAME])]
 
 
-def _value_behind(text: str, start: int, end: int) -> Iterator[RandomValue]:
+def _value_behind(text: str, start: int, end: int) -> Iterator[LikelySecret]:
     """Yield the random value of a name: in its line or the next, behind a few words."""
     near = text[end : end + _NEAR]
     if sentence := _ENDS_SENTENCE.search(near):
@@ -132,7 +132,7 @@ def _value_behind(text: str, start: int, end: int) -> Iterator[RandomValue]:
             value, is_quoted = whole[whole.re.groups], True
         is_other = _is_any_key(text[start:end]) and not all(one.search(value) for one in _CLASSES)
         if looks_random(value, is_quoted=is_quoted) and not is_other:
-            yield RandomValue(f"a value of {text[start:end]}", value, text.index(value, end))
+            yield LikelySecret(f"a value of {text[start:end]}", value, text.index(value, end))
             return
         if number == _MOST_BETWEEN or not _OTHER.isdisjoint(_words_of(value)):
             return

@@ -1,10 +1,13 @@
 """What nobody showed the LLM: no reason quotes it, no answer changes a secret, and no prompt, diff or page shows one."""
 
+import html
 import json
 import random
 import re
 import string
 import time
+import urllib.parse
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -211,6 +214,76 @@ def test_nearly_every_random_value_of_32_characters_looks_random(alphabet):
     assert found.count("a value of API_TOKEN in line 2") >= 190
 
 
+def of_json(text: str) -> str:
+    return json.dumps(text)[1:-1]
+
+
+def with_codes(form: str, characters: str = "\"'=:&") -> Callable[[str], str]:
+    return lambda text: "".join(form.format(ord(char)) if char in characters else char for char in text)
+
+
+LAYERS: dict[str, Callable[[str], str]] = {
+    "a string of JSON": of_json,
+    "JSON in JSON": lambda text: of_json(of_json(text)),
+    "JSON in JSON in JSON": lambda text: of_json(of_json(of_json(text))),
+    "JSON with code points": with_codes("\\u{:04x}"),
+    "JSON with code points in JSON": lambda text: of_json(with_codes("\\u{:04X}")(text)),
+    "a string of JavaScript": with_codes("\\u{{{:x}}}"),
+    "a string of C": with_codes("\\x{:02x}"),
+    "a string of awk": with_codes("\\{:03o}"),
+    "a string of PowerShell": lambda text: text.replace('"', '`"'),
+    "HTML": html.escape,
+    "HTML in HTML": lambda text: html.escape(html.escape(text)),
+    "HTML with decimal numbers": with_codes("&#{};"),
+    "HTML with hexadecimal numbers": with_codes("&#x{:X};"),
+    "JSON in HTML": lambda text: html.escape(of_json(text)),
+    "a URL": urllib.parse.quote,
+    "a URL in a URL": lambda text: urllib.parse.quote(urllib.parse.quote(text)),
+    "a form": urllib.parse.quote_plus,
+}
+NAMED = {
+    "a value of api_key": lambda value: f'{{"api_key": "{value[:40]}"}}',
+    "a value of DB_PASSWORD": lambda value: f"DB_PASSWORD = '{value[:24]}'",
+    "a key of AWS": lambda value: f'"aws_secret_access_key": "{value[:40]}"',
+    "a private key of JWK": lambda value: f'{{"kty": "EC", "d": "{value[:43]}"}}',
+    "a private key": lambda value: f"-----BEGIN PRIVATE KEY-----\n{value}\n-----END PRIVATE KEY-----",
+}
+
+
+@pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
+@pytest.mark.parametrize(("what", "line"), NAMED.items(), ids=NAMED)
+def test_a_secret_is_found_behind_the_escapes_of_a_text_in_a_text(what, line, layer):
+    dice = random.Random(what)
+    for _ in range(5):
+        text = f"[\n{layer('x = 1')} \\n\n{layer(line(''.join(dice.choices(LETTERS, k=64))))}\n]\n"
+        assert (told := find_secret(text)) == f"{what} in line 3", text
+        assert told in (explain_secret("a.ipynb", [text], str) or "")
+        assert find_secret(text, lambda text=text: text) is None, "the LLM knows it"
+
+
+@pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
+def test_escapes_make_no_secret_of_what_is_none(layer):
+    text = (
+        'SECRET_KEY = os.environ["SECRET_KEY"]\npassword: "changeme"\ntoken_hash = "9f86d081884c7d659a2feaa0c55ad015"\n'
+    )
+    assert find_secret(layer(text)) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "https://a.acme.io/?client_secret={}&grant_type=client_credentials",
+        "otpauth://totp/me?secret={}\\u0026issuer=a",
+        "smtp://a:{}%2Fc@mail.acme.io:587/",
+        "\\token = '{}'",
+    ],
+)
+def test_a_value_ends_where_its_text_does(line):
+    value = "".join(random.Random(line).choices(LETTERS, k=32))
+    assert find_secret(f"\n{line.format(value)}\n") is not None
+    assert find_secret(f"\n{line.format('x' * 32)}\n") is None
+
+
 def test_no_word_of_our_own_source_code_looks_random():
     words = {word for path in Path(code_commit.__file__).parent.rglob("*.py") for word in path.read_text().split()}
     assert [word for word in words if re.fullmatch(r"[\w.-]+", word) and looks_random(word)] == []
@@ -222,7 +295,10 @@ def test_a_value_that_the_llm_wrote_makes_no_file_a_secret():
     assert explain_secret("a.py", [line], lambda: f"--- a.py ---\n{line}") is None
 
 
-@pytest.mark.parametrize("piece", ["key=", "key ", "a_key: 'x", "://a:", "token eyJh.eyJh.", "_" + "a" * 31, "İkey"])
+@pytest.mark.parametrize(
+    "piece",
+    ["key=", "key ", "a_key: 'x", "://a:", "token eyJh.eyJh.", "_" + "a" * 31, "İkey", "\\", "\\n", "&amp;", "%25"],
+)
 def test_the_time_is_linear_in_the_size(piece):
     def seconds(size: int) -> float:
         text = piece * (size // len(piece))
