@@ -219,6 +219,8 @@ def _is_fenced(part: _Part) -> bool:
         return wrapped is not None and not part.is_edit and _is_wrapped_document(part, wrapped)
     count = markdown.count_fences(new)
     if part.is_edit:
+        if wrapped is not None and markdown.stands_in_text(part.path, part.file, old, new):
+            return False
         return wrapped is not None or (count - markdown.count_fences(old)) % 2 == 1
     are_several = count > 2 and count % 2 == 0 and (wrapped is None or _is_closed_early(wrapped))
     return not are_several or markdown.is_known_code(part.path)

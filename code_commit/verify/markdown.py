@@ -5,15 +5,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from code_commit.changes import EditBlock, FileChange, FileRemoval, FileReplacement
+from code_commit.changes import Edit, EditBlock, FileChange, FileRemoval, FileReplacement
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
 
 _FENCE_LINE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
 _FIRST_LINE = re.compile(r"\s*(`{3,}|~{3,})([^`\n]*)(?:\n|\Z)")
 _LAST_LINE = re.compile(r"(?:\A|\n)[ \t]*(`{3,}|~{3,})\s*\Z")
 _INNER = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*(\S*)", re.MULTILINE)
 _LONGEST_END = 200  # characters that may hold the last line
+_LONGEST_LEXED = 300_000  # characters
+_TEXTS = (("Literal", "String"), ("Comment",), ("Name", "Constant"))  # the last is what YAML has below `|`
 
 # what may hold fences of its own; no .txt that a program reads
 DOCUMENT = re.compile(
@@ -102,6 +107,30 @@ def _languages(path: str) -> tuple[tuple[str, ...], ...]:
     )
 
 
+def lexer_of(path: str) -> "Lexer | None":
+    """Return pygments' lexer for files called like that."""
+    from pygments.lexers import find_lexer_class_for_filename
+
+    found = find_lexer_class_for_filename(path.rpartition("/")[2])
+    return None if found is None else found()
+
+
+def stands_in_text(path: str, file: str, old: str, new: str) -> bool:
+    """Tell whether the fence that `new` begins with, in place of `old`, stands in a string or a comment of the file.
+
+    A letter in its place is of a string or a comment then, by the rules of the file's language.
+    """
+    fence, start = _FIRST_LINE.match(new), file.find(old)
+    lexer = lexer_of(path) if fence and start >= 0 and len(file) + len(new) <= _LONGEST_LEXED else None
+    if fence is None or lexer is None:
+        return False
+    place = start + fence.start(1)
+    text = f"{file[:start]}{new[: fence.start(1)]}x{new[fence.end(1) :]}{file[start + len(old) :]}"
+    kinds = (kind for at, kind, said in lexer.get_tokens_unprocessed(text) if at <= place < at + len(said))
+    kind = next(kinds, ())
+    return any(kind[: len(each)] == each for each in _TEXTS)
+
+
 def begins_with_fence(text: str) -> bool:
     return _FIRST_LINE.match(text) is not None
 
@@ -134,7 +163,7 @@ def without_fences(change: FileChange | EditBlock, old: str | None) -> FileChang
     """Return the change without the fence around all of a file, or around a part of an edit, where it is no content.
 
     It is content where the file may hold fences, where another one stands inside, where its info string names another
-    language, and where the old text (None: a new file) was like that.
+    language, where the old text (None: a new file) was like that, and where an edit puts it into a string or a comment.
     """
     if isinstance(change, FileRemoval):
         return change
@@ -147,12 +176,19 @@ def without_fences(change: FileChange | EditBlock, old: str | None) -> FileChang
     parts = [part for edit in change.edits for part in (edit.find, edit.last, edit.replacement)]
     if old is None or not any(map(begins_with_fence, parts)) or count_fences(old):
         return change
-    bare = [part if (inside := _inside(path, part)) is None else inside.text for part in parts]
-    edits = (
-        replace(edit, find=find, last=last, replacement=new)
-        for edit, find, last, new in zip(change.edits, bare[::3], bare[1::3], bare[2::3], strict=True)
-    )
-    return EditBlock(path, tuple(edits), change.line)
+    return EditBlock(path, tuple(_bare(edit, path, old) for edit in change.edits), change.line)
+
+
+def _bare(edit: Edit, path: str, file: str) -> Edit:
+    find, last, new = (_bare_text(path, part) for part in (edit.find, edit.last, edit.replacement))
+    if new != edit.replacement and find == edit.find and stands_in_text(path, file, find, edit.replacement):
+        new = edit.replacement
+    return replace(edit, find=find, last=last, replacement=new)
+
+
+def _bare_text(path: str, text: str) -> str:
+    inside = _inside(path, text)
+    return text if inside is None else inside.text
 
 
 def _inside(path: str, text: str) -> Wrapped | None:

@@ -11,13 +11,10 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from code_commit.verify.markdown import is_document
+from code_commit.verify.markdown import is_document, lexer_of
 from code_commit.verify.placeholders import COMMENT, find_placeholder
-
-if TYPE_CHECKING:
-    from pygments.lexer import Lexer
 
 _LEAST_LOST = 6  # lines in one place
 _LEAST_DISTINCT = 4  # of these
@@ -215,7 +212,7 @@ def _comment_lines(path: str, text: str, span: Span) -> frozenset[int]:
 
 @lru_cache(maxsize=4)  # a file has several places
 def _comments(path: str, text: str) -> frozenset[int]:
-    lexer = _lexer_of(path)
+    lexer = lexer_of(path)
     if lexer is None:
         return frozenset(number for number, line in enumerate(_stripped(text)) if re.match(COMMENT, line))
     comments, others, number = set[int](), set[int](), 0
@@ -228,10 +225,3 @@ def _comments(path: str, text: str) -> frozenset[int]:
                 others.add(number + offset)
         number += said.count("\n")
     return frozenset(comments - others)
-
-
-def _lexer_of(path: str) -> "Lexer | None":
-    from pygments.lexers import find_lexer_class_for_filename  # few answers need it
-
-    found = find_lexer_class_for_filename(path.rpartition("/")[2])
-    return None if found is None else found()

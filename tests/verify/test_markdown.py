@@ -3,6 +3,7 @@
 import pytest
 
 from code_commit.changes import Edit, EditBlock, FileReplacement
+from code_commit.verify.formats import Surroundings, find_formats
 from code_commit.verify.markdown import without_fences
 
 
@@ -64,3 +65,33 @@ def test_a_fence_stays_in_a_file_that_began_with_one():
     change = FileReplacement("a.zzz", "```\nx\n```\n", 1)
     assert without_fences(change, "```\ny\n```\n") == change
     assert without_fences(change, "y\n").content == "x\n"
+
+
+IN_TEXT = {
+    "a docstring": ("a.py", 'def f():\n    """Add.\n\n    Example\n    """\n', "    Example\n"),
+    "a docstring of a module": ("a.py", '"""Add.\n\nExample\n"""\nx = 1\n', "Example\n"),
+    "a comment": ("a.js", "/**\nExample\n*/\nlet x = 1\n", "Example\n"),
+    "a comment of documentation": ("a.rs", "/*!\nExample\n*/\nfn f() {}\n", "Example\n"),
+    "a string": ("a.toml", 'x = """\nExample\n"""\n', "Example\n"),
+    "a document in a shell script": ("a.sh", "cat <<'END'\nExample\nEND\n", "Example\n"),
+    "a block of YAML": ("a.yml", "x: |\n  Text.\n  Example\ny: 1\n", "  Example\n"),
+}
+
+
+@pytest.mark.parametrize(("path", "old", "find"), IN_TEXT.values(), ids=IN_TEXT)
+@pytest.mark.parametrize("info", ["", "text"])
+def test_a_fence_that_an_edit_puts_into_a_text_of_the_file_is_content(path, old, find, info):
+    blank = find[: len(find) - len(find.lstrip())]
+    new = f"{blank}```{info}\n{blank}f()\n{blank}```\n"
+    for edit in (Edit(find, new, 3), Edit(find, new, 3, find)):
+        change = EditBlock(path, (edit,), 1)
+        assert without_fences(change, old) == change
+        assert list(find_formats(change, old, Surroundings(lambda _: False))) == []
+    wrapped = EditBlock(path, (Edit(f"```\n{find}```\n", new, 3),), 1)
+    assert without_fences(wrapped, old).edits == (Edit(find, f"{blank}f()\n"),)
+
+
+@pytest.mark.parametrize(("path", "old"), [each[:2] for each in IN_TEXT.values()], ids=IN_TEXT)
+def test_a_fence_beside_the_texts_of_a_file_is_taken_off(path, old):
+    change = EditBlock(path, (Edit("z = 1\n", "```\nz = 2\n```\n", 3),), 1)
+    assert without_fences(change, f"{old}z = 1\n").edits == (Edit("z = 1\n", "z = 2\n"),)
