@@ -11,9 +11,10 @@ from pathlib import Path
 from code_commit.build.command import build_command, build_environment, harden_process, hardened_meanwhile
 from code_commit.build.fingerprints import FOLDER_NAME, Damage, Fingerprints, Quarantine, stamp_files
 from code_commit.build.process import Ending, Started, start_process, supervise
-from code_commit.build.refusals import TAIL, find_refusal
+from code_commit.build.refusals import TAIL, Places, find_refusal
 from code_commit.build.sandbox import Sandbox, choose_sandbox
 from code_commit.errors import BuildError
+from code_commit.files import read_regular_file
 from code_commit.git import UnansweredError
 from code_commit.interrupts import DeferredSignals
 from code_commit.paths.protected import protected_from_build, watched_from_build
@@ -24,6 +25,7 @@ from code_commit.terminal import shown
 __all__ = ["Builder", "Sandbox", "build_environment", "choose_sandbox", "harden_process", "hardened_meanwhile"]
 
 MOST_NAMED = 5  # of the files of the tool itself
+_MOST_FILES = 1_000  # that have words of a refusal
 
 
 class Builder(AbstractContextManager["Builder"]):
@@ -86,10 +88,24 @@ class Builder(AbstractContextManager["Builder"]):
         if self._sandbox is None:
             return ""
         kept = [*self._read_only, *watched_from_build(self._project), self._project.agent_config]
+        kept = [path for path in kept if path.exists() and not path.is_symlink()]  # as the sandbox mounts them
+        writable = [self._project.root, *self._sandbox.caches]
         if self._sandbox.mode == "strict":
             kept.append(Path.home())
         has_network = self._sandbox.mode == "guard" or self._sandbox.network
-        return find_refusal(tail, kept, self._project.root, network=has_network)
+        return find_refusal(tail, Places(self._project.root, kept, writable, has_network), self._files_with)
+
+    def _files_with(self, words: str) -> dict[str, str]:
+        """Return the texts of the project's files but build.sh that have the words in any case, by their paths."""
+        git, texts = self._project.git, dict[str, str]()
+        if git is None:
+            return texts
+        options = ["-IliFz", "--no-color", "--no-full-name", "--untracked"]
+        answer = git.ask(["grep", *options, "-e", words, "--", ".", f":!{BUILD_SCRIPT}"])
+        for name in os.fsdecode(answer.stdout).split("\0")[:-1][:_MOST_FILES]:
+            with suppress(OSError):
+                texts[name] = read_regular_file(self._project.root / name).decode("utf-8", "replace")
+        return texts
 
     def _start(self, argv: Sequence[str], environment: Mapping[str, str]) -> Started:
         try:

@@ -1,44 +1,105 @@
-"""A build's failure that its own sandbox made, told by the end of its output: what is kept, and that it was refused."""
+"""A build's failure that its own sandbox made, told by the end of its output: what is kept, and that it was refused.
 
+The output alone is not enough, since tests of such failures print the same words. They are the code's own where a file
+of the project has them that the last lines name or quote.
+"""
+
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from code_commit.terminal import shown
 
 TAIL = 65_536  # bytes of a build's output that are looked at
 _LAST_LINES = 15  # of these: an earlier one did not end the build
 _LONGEST_LINE = 2_000
-_REFUSED = re.compile(
-    r"Read-only file system|Operation not permitted|Device or resource busy|\b(?:EROFS|EPERM|EBUSY)\b"
-    r"|\[Errno (?:1|16|30)\]"
-)
-"""The kernel's answers to a change of a read-only mount or of a mount point: EROFS, EPERM and EBUSY of errno(3)."""
+_READ_ONLY = re.compile(r"(?i:Read-only file system)|\bEROFS\b|\[Errno 30\]")
+_BUSY = re.compile(r"(?i:Device or resource busy)|\bEBUSY\b|\[Errno 16\]")
+"""The kernel's answers to a change at or below a read-only mount, and to a removal of one: EROFS and EBUSY of errno(3).
+EPERM is none of them, for EROFS comes first."""
 _NO_NETWORK = re.compile(
-    r"Temporary failure in name resolution|Could not resolve|Network is unreachable|no such host|UnknownHostException"
-    r"|Name or service not known|failed to lookup address|dns error|\b(?:EAI_AGAIN|ENETUNREACH|ENOTFOUND)\b"
+    r"Temporary failure in name resolution|Could not resolve (?:host|proxy)|Network is unreachable|no such host"
+    r"|UnknownHostException|Name or service not known|failed to lookup address|dns error"
+    r"|\b(?:EAI_AGAIN|ENETUNREACH|ENOTFOUND)\b"
 )
 """The words of programs where there is no network but the loopback: ENETUNREACH, and EAI_AGAIN of getaddrinfo(3)."""
+_NOWHERE = re.compile(r"\.(?:invalid|test|example|localhost)\b")  # without addresses in any network: RFC 6761
 _OF_SHELL = re.compile(r"^\S*build\.sh: (?:line )?\d+: ")  # before a shell's own messages, whatever they are about
+_NAME = re.compile(r"'([^']+)'|\"([^\"]+)\"|\u2018([^\u2019]+)\u2019|([^\s'\"`,:;()\[\]]+)")
 
 
-def find_refusal(tail: bytes, kept: Iterable[Path], root: Path, *, network: bool) -> str:
+class Places(NamedTuple):
+    """The paths that a sandbox keeps as they are, and those in them that it leaves writable, by absolute names."""
+
+    root: Path
+    kept: Collection[Path]
+    writable: Collection[Path] = ()
+    network: bool = True
+
+    def find(self, name: str) -> tuple[Path, Path | None]:
+        """Return the path of a name, and the kept one that it is or lies below."""
+        path = Path(os.path.normpath(self.root / name))
+        above = next((each for each in (path, *path.parents) if each in self.kept or each in self.writable), None)
+        return path, above if above in self.kept else None
+
+
+class _Name(NamedTuple):
+    text: str
+    span: tuple[int, int]
+    is_path: bool
+
+
+def find_refusal(tail: bytes, places: Places, files_with: Callable[[str], Mapping[str, str]]) -> str:
     """Return the line of a build's last ones in which a kept path, or the network, was refused; "" if there is none.
 
-    `kept` are the paths that the sandbox keeps as they are, by absolute names; `network` says whether there is one.
+    `files_with` gives the texts of the project's files, by their paths, that have some words in any letter case.
     """
     lines = [line.strip() for line in tail.decode("utf-8", "replace").split("\n") if line.strip()][-_LAST_LINES:]
-    names = _names(kept, root)
     for line in (_OF_SHELL.sub("", line[:_LONGEST_LINE]) for line in reversed(lines)):
-        if (_REFUSED.search(line) and names.search(line)) or (not network and _NO_NETWORK.search(line)):
+        found = _find_path(line, places) or (None if places.network else _find_network(line))
+        if found and not _is_own(*found, lines, files_with):
             return shown(line)
     return ""
 
 
-def _names(kept: Iterable[Path], root: Path) -> re.Pattern[str]:
-    """Return the pattern of the kept paths and of what lies below them, absolute or from the root."""
-    names: Sequence[str] = sorted(
-        {str(path) for path in kept} | {str(path.relative_to(root)) for path in kept if path.is_relative_to(root)}
+def _find_path(line: str, places: Places) -> tuple[str, str] | None:
+    """Return the words of a refusal and the message with the kept path."""
+    if said := _READ_ONLY.search(line):
+        named = [name for name in _names(line, places) if name.is_path]
+        behind = [name for name in named if name.span[0] >= said.end() and name.text[:1] != "-"]
+        name = next(iter(behind), None) or next((name for name in reversed(named)), None)
+        if name and places.find(name.text)[1]:
+            return said[0], _between(line, said.span(), name.span)
+    elif said := _BUSY.search(line):
+        for name in _names(line, places):
+            path, kept = places.find(name.text)
+            if path == kept:
+                return said[0], _between(line, said.span(), name.span)
+    return None
+
+
+def _names(line: str, places: Places) -> Iterator[_Name]:
+    for match in _NAME.finditer(line):
+        text = match[match.lastindex or 0]
+        is_path = match[4] is None or "/" in text or places.find(text)[1] is not None
+        yield _Name(text, match.span(), is_path)
+
+
+def _between(line: str, first: tuple[int, int], second: tuple[int, int]) -> str:
+    return line[min(first[0], second[0]) : max(first[1], second[1])]
+
+
+def _find_network(line: str) -> tuple[str, str] | None:
+    said = _NO_NETWORK.search(line)
+    return (said[0], line) if said and not _NOWHERE.search(line) else None
+
+
+def _is_own(words: str, message: str, lines: Sequence[str], files_with: Callable[[str], Mapping[str, str]]) -> bool:
+    """Tell whether a file of the project has the words that the last lines name, or the message itself."""
+    output = "\n".join(lines)
+    return any(
+        message in text or re.search(rf"(?<![\w.-]){re.escape(Path(path).name)}(?![\w-])", output)
+        for path, text in files_with(words).items()
     )
-    either = "|".join(re.escape(name) for name in names if name != ".")
-    return re.compile(rf"(?<![\w./-])(?:\./)?(?:{either or '(?!)'})(?![\w.-])")

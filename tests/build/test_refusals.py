@@ -7,18 +7,23 @@ from pathlib import Path
 import pytest
 from command import Run, recorded, the_log
 
-from code_commit.build.refusals import find_refusal
+from code_commit.build.refusals import Places, find_refusal
 
-ROOT = Path("/p")
-KEPT = [ROOT / "build.sh", ROOT / ".git/hooks", ROOT / ".git/config", Path("/home/me")]
+ROOT = Path("/home/me/p")
+KEPT = [ROOT / "build.sh", ROOT / ".git/hooks", ROOT / ".git/config", ROOT / "agent-config", Path("/home/me")]
+PLACES = Places(ROOT, KEPT, [ROOT, Path("/home/me/.cache")])
 REFUSED = [
     "chmod: changing permissions of './build.sh': Read-only file system",
     "./build.sh: line 3: .git/hooks/pre-commit: Read-only file system",
     "./build.sh: 3: cannot create .git/hooks/pre-commit: Read-only file system",
     "mv: cannot move 'new.sh' to 'build.sh': Device or resource busy",
-    "error: could not write config file /p/.git/config: Device or resource busy",
+    "error: could not write config file /home/me/p/.git/config: Device or resource busy",
     "Error: EROFS: read-only file system, open '/home/me/.npmrc'",
-    "PermissionError: [Errno 1] Operation not permitted: 'build.sh'",
+    "FAILED tests/test_a.py::test_a - OSError: [Errno 30] Read-only file system: '/home/me/.config/a'",
+    "a_test.go:12: open build.sh: read-only file system",
+    "truncate: cannot open 'build.sh' for writing: Read-only file system",
+    "chattr: Read-only file system while setting flags on build.sh",
+    "mkdir: cannot create directory agent-config: Read-only file system",
 ]
 OTHERS = [
     "OSError: [Errno 30] Read-only file system: '/mnt/data/out.csv'",
@@ -28,27 +33,61 @@ OTHERS = [
     "build.sh.in: Read-only file system",
     "build.sh: line 9: 4 tests failed",
     "curl: (6) Could not resolve host: example.org",
+    "cp: cannot copy build.sh to /mnt/ro: Read-only file system",
+    "OSError: [Errno 30] Read-only file system: '/mnt/out' (build.sh wanted it)",
+    "tests/test_a.py: /home/me/p/out: Read-only file system",
+    "touch: cannot touch '/home/me/.cache/x': Read-only file system",
+    "umount: /home/me/p/mnt: Device or resource busy",
+    "rm: cannot remove '/home/me/x': Device or resource busy",
+    "chown: changing ownership of 'build.sh': Operation not permitted",
+    "PermissionError: [Errno 1] Operation not permitted: 'build.sh'",
+    "sub/build.sh: Read-only file system",
 ]
+
+
+def refusal(output: str, files: dict[str, str] | None = None, *, network: bool = True) -> str:
+    return find_refusal(output.encode(), PLACES._replace(network=network), lambda _: files or {})
 
 
 @pytest.mark.parametrize("line", REFUSED)
 def test_a_kept_path_that_was_refused_is_found(line):
-    assert find_refusal(f"first\n{line}\n\nmake: *** Error 1\n".encode(), KEPT, ROOT, network=True) in line
+    assert (said := refusal(f"first\n{line}\n\nmake: *** Error 1\n"))
+    assert said in line
 
 
 @pytest.mark.parametrize("line", OTHERS)
 def test_what_the_code_itself_does_is_none(line):
-    assert find_refusal(f"{line}\n".encode(), KEPT, ROOT, network=True) == ""
+    assert refusal(f"{line}\n") == ""
+
+
+def test_words_that_a_file_of_the_project_has_are_its_own():
+    source = "raise OSError(errno.EROFS, 'Read-only file system', 'build.sh')\n"
+    line = "E   OSError: [Errno 30] Read-only file system: 'build.sh'"
+    assert refusal(f"tests/test_ro.py:12: in test_ro\n{line}\n", {"tests/test_ro.py": source}) == ""
+    assert refusal(f"--- FAIL: TestA\n    a_test.go:3: {line}\n", {"pkg/a_test.go": source}) == ""
+    assert refusal(f"tests/test_other.py:12: in test\n{line}\n", {"tests/test_ro.py": source}) == line
+    quoted = "expected: touch: cannot touch 'build.sh': Read-only file system"
+    assert refusal(f"{quoted}\n", {"expected/out.txt": f"{quoted[10:]}\n"}) == ""
+    assert refusal(f"{quoted}\n", {"docs/a.md": "Read-only file system"}) == quoted
 
 
 def test_what_was_refused_long_before_the_end_did_not_end_the_build():
-    output = REFUSED[0] + "\nmore" * 20
-    assert find_refusal(output.encode(), KEPT, ROOT, network=True) == ""
+    assert refusal(REFUSED[0] + "\nmore" * 20) == ""
 
 
 def test_without_a_network_a_name_that_is_looked_up_is_refused():
-    assert find_refusal(OTHERS[-1].encode(), KEPT, ROOT, network=False) == OTHERS[-1]
-    assert find_refusal(b"connect to 127.0.0.1: Connection refused\n", KEPT, ROOT, network=False) == ""
+    line = "curl: (6) Could not resolve host: deb.debian.org"
+    assert refusal(line, network=False) == line
+    for other in (
+        "connect to 127.0.0.1: Connection refused",
+        'Could not resolve "./missing" in src/main.ts',
+        "Error: Could not resolve dependency: react@18",
+        "getaddrinfo ENOTFOUND no-such-host.invalid",
+    ):
+        assert refusal(other, network=False) == ""
+    mocked = {"tests/net.test.js": "reject(new Error('getaddrinfo ENOTFOUND api.acme.io'))"}
+    said = "at tests/net.test.js:4:5\nError: getaddrinfo ENOTFOUND api.acme.io"
+    assert (refusal(said, mocked, network=False), refusal(said, network=False)) == ("", said.split("\n")[1])
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
@@ -64,6 +103,22 @@ def test_no_repair_is_paid_for_and_resume_builds_again(project_folder: Path, run
     assert attempt["build"]["refused"].startswith("touch:")
     done = run_code_commit(project_folder, "resume", "--sandbox", "off")
     assert (done.returncode, "attempt 2" in done.stderr) == (0, False), done.stderr
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+def test_a_test_that_prints_the_words_is_repaired(project_folder: Path, run_code_commit: Run):
+    (project_folder / "build.sh").write_text("#!/bin/sh\nset -e\nsh ./test.sh\ngrep -q '^ok$' ok.txt\n")
+    (project_folder / "test.sh").write_text(
+        "grep -q ok ok.txt || { touch build.sh; echo Read-only file system; exit 1; }\n"
+    )
+    answers = recorded(project_folder, "^^^ok.txt\nno\n^^^end\n", "^^^ok.txt\nok\n^^^end\n")
+    done = run_code_commit(project_folder, *answers, "--sandbox", "guard")
+    assert done.returncode == 5, "build.sh was refused, and no line names test.sh"
+    (project_folder / "test.sh").write_text(
+        "grep -q ok ok.txt || { echo test.sh: build.sh: Read-only file system; exit 1; }\n"
+    )
+    done = run_code_commit(project_folder, *answers, "--sandbox", "guard")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
