@@ -29,7 +29,16 @@ from code_commit.llm.keys import load_keys
 from code_commit.llm.models import check_base_url, choose_model
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project
-from code_commit.runs.list import UnreadableRun, add_run_argument, argument_of, find_run_folders, read_run, status_of
+from code_commit.runs.list import (
+    UnreadableRun,
+    add_run_argument,
+    argument_of,
+    changed_files,
+    find_run_folders,
+    is_standing,
+    read_run,
+    status_of,
+)
 from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN, read_sight
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry, RunRecord
@@ -40,10 +49,11 @@ from code_commit.terminal import shown
 from code_commit.workflow import applied_paths, attempt_loop
 
 DESCRIPTION = """\
-Continues the latest interrupted run, or the named one, at its next step.
-An answer that the log has, or that the API still has, is not asked for again.
-A build that failed is not repeated; one that passed is. The run keeps its model
-and settings, whatever config.toml says now; options given here override them."""
+Continues the latest interrupted run, or the named one, at its next step. Runs
+that cannot go on and left no change in the tree are passed over. An answer that
+the log has, or that the API still has, is not asked for again. A build that
+failed is not repeated; one that passed is. The run keeps its model and its
+settings, whatever config.toml says now; options given here override them."""
 
 EXAMPLES = """\
 code-commit resume
@@ -73,9 +83,11 @@ def run(arguments: Arguments) -> int:
 def _resume(project: Project, name: str, options: Options, progress: Progress) -> int:
     if message := recover(project):
         progress.say(message)
-    found = folder, record = _find_resumable(project, name)
+    found, passed_over = _find_resumable(project, name)
+    record = found.record
     record.options["json"] = options["json"]
-    _check_tree(folder, record, project)
+    for why in passed_over:
+        progress.say(f"passed over: {why}")
     progress.say(f"resuming {record.run}")
     settings = {**_options_of(record), **options}
     if "base_url" in options:  # merged with the run's settings, it does not tell who named it
@@ -84,8 +96,7 @@ def _resume(project: Project, name: str, options: Options, progress: Progress) -
         return _continue_choice(project, found, settings, progress)
     _tell_kept_llm(project, settings, options, progress)
     settings["require_clean"] = False  # its own changes are in
-    query, codebase = _text_of(folder, QUERY_OF_RUN), _codebase_of(folder, project)
-    plan = plan_run(project, settings, RunInputs(query=query, codebase=codebase, resumed=found))
+    plan = plan_run(project, settings, _inputs_of(found, project))
     if plan.codebase is None:
         raise NotSetUpError(f"{record.run} cannot be resumed, its log has no {CODEBASE_OF_RUN}: start a new run")
     approve = approval_of(plan.settings, progress)
@@ -94,19 +105,21 @@ def _resume(project: Project, name: str, options: Options, progress: Progress) -
 
 
 def _continue_choice(project: Project, found: RunEntry, options: Options, progress: Progress) -> int:
-    folder, record = found
-    request = _request_of(record)
-    query = _text_of(folder, QUERY_OF_RUN) or request.query
-    if record.request.get("for_run"):
-        inputs = RunInputs(query=query or None, resumed=found)
+    inputs = _inputs_of(found, project)
+    if found.record.request.get("for_run"):
         return show_end(project, run_main_job(project, options, progress, inputs))
-    make_rollup(project, options, request._replace(query=query), progress, found)
+    request = _request_of(found.record)
+    make_rollup(project, options, request._replace(query=inputs.query or ""), progress, found)
     return EXIT_SUCCESS
 
 
-def _find_resumable(project: Project, name: str) -> RunEntry:
-    """Return the named run, or the latest one, if it has a next step and no run followed. Raises NotSetUpError."""
-    later = ""
+def _find_resumable(project: Project, name: str) -> tuple[RunEntry, list[str]]:
+    """Return the named run, or the latest one that can go on, and why later ones were passed over.
+
+    Raises NotSetUpError where there is none, where a run that ended followed, and for a run that cannot go on but
+    whose changes are in the tree.
+    """
+    later, unfit = "", list[NotSetUpError]()
     for folder in reversed(find_run_folders(project, name)):
         record = read_run(folder)
         if isinstance(record, UnreadableRun):
@@ -120,24 +133,56 @@ def _find_resumable(project: Project, name: str) -> RunEntry:
                 f" code-commit resume {record.run} continues this run"
             )
         if goes_on:
-            return RunEntry(folder, record)
+            try:
+                _require_fit(folder, record, project)
+            except NotSetUpError as error:
+                unfit.append(error)
+                if name or (changed_files(folder) and is_standing(folder)):
+                    raise NotSetUpError(f"{error}; start a new run") from error
+                continue
+            return RunEntry(folder, record), list(map(str, unfit))
         if name:
             why = "start the dry run again" if is_dry else "nothing to resume"
             raise NotSetUpError(f"{ended} has no next step: {why}")
         later = later or ("" if record.command == "undo" or record.is_auxiliary or is_dry else ended)
+    if unfit:
+        raise NotSetUpError(f"{unfit[0]}; start a new run") from unfit[0]
     which = f"no run {shown(name)}" if name else "no interrupted run"
     raise NotSetUpError(f"there is {which} to resume: code-commit log lists the runs")
+
+
+def _require_fit(folder: Path, record: RunRecord, project: Project) -> None:
+    """Raise NotSetUpError unless the run's settings and model are known and all that its next step needs is there."""
+    _check_tree(folder, record, project)
+    _options_of(record)
+    try:
+        if record.model:
+            choose_model(record.model)
+    except NotSetUpError as error:
+        told = f"its model {shown(record.model)} is unknown to this version"
+        raise NotSetUpError(f"{record.run} cannot be resumed, {told}") from error
+    _inputs_of(RunEntry(folder, record), project)
+
+
+def _inputs_of(found: RunEntry, project: Project) -> RunInputs:
+    """Return the run's task, its codebase unless it is a choice of files, and itself. Raises NotSetUpError."""
+    folder, record = found
+    query = _text_of(folder, QUERY_OF_RUN)
+    if record.command == "rollup":
+        request = _request_of(record)
+        return RunInputs(query=query or request.query or None, resumed=found)
+    return RunInputs(query=query, codebase=_codebase_of(folder, project), resumed=found)
 
 
 def _check_tree(folder: Path, record: RunRecord, project: Project) -> None:
     """Raise NotSetUpError unless the run's changes are still in the tree: its next step builds on them."""
     if record.rolled_back or record.undone:
         how = "undone" if record.undone else "rolled back"
-        raise NotSetUpError(f"{record.run} was {how}: there is nothing to resume, start a new run")
+        raise NotSetUpError(f"{record.run} was {how}: there is nothing to resume")
     changed = changed_since(folder / "snapshot", project)
     if changed:
         names = ", ".join(map(shown, changed))
-        raise NotSetUpError(f"{record.run} cannot be resumed, its files changed since: {names}; start a new run")
+        raise NotSetUpError(f"{record.run} cannot be resumed, its files changed since: {names}")
     require_fit_paths(_answered(folder, record, project), project, what=f"the log of {shown(folder.name)}")
 
 

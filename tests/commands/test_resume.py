@@ -436,6 +436,51 @@ def test_a_dry_run_changes_nothing_also_of_what_can_be_resumed(root: Path, run_c
     assert (done.returncode, f"resuming {interrupted.name}" in done.stderr) == (0, True), done.stderr
 
 
+def later_run(root: Path, run_code_commit: Run, answer: str = "no block") -> Path:
+    """Make another interrupted run and return its log folder."""
+    before = set((root / "agent-config/logs").iterdir())
+    assert run_code_commit(root, *recorded(root, answer)).returncode == 3
+    (folder,) = set((root / "agent-config/logs").iterdir()) - before
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("lacks", "why"),
+    [
+        ("model", "cannot be resumed, its model gone:model is unknown to this version"),
+        ("codebase", "cannot be resumed, its codebase.txt cannot be read: "),
+        ("undone", "was undone: there is nothing to resume"),
+    ],
+)
+def test_a_run_that_cannot_go_on_is_passed_over(lacks, why, root: Path, run_code_commit: Run):
+    assert run_code_commit(root, *recorded(root, "no block")).returncode == 3
+    first = the_log(root)
+    later = later_run(root, run_code_commit)
+    if lacks == "codebase":
+        (later / "codebase.txt").write_bytes(b"\xff\n")
+    else:
+        changed = {"model": "gone:model"} if lacks == "model" else {"undone": True}
+        state = json.loads((later / "run.json").read_text())
+        (later / "run.json").write_text(json.dumps(state | changed))
+    named = resume(root, run_code_commit, later.name)
+    assert (named.returncode, f"{later.name} {why}" in named.stderr) == (2, True), named.stderr
+    assert named.stderr.endswith("start a new run\n")
+    recorded(root, "no block", RIGHT)
+    done = resume(root, run_code_commit)
+    assert done.returncode == 0, done.stderr
+    assert f"passed over: {later.name} {why}" in done.stderr
+    assert f"resuming {first.name}\n" in done.stderr
+
+
+def test_a_run_that_cannot_go_on_is_not_passed_over_where_its_changes_are(root: Path, run_code_commit: Run):
+    assert run_code_commit(root, *recorded(root, "no block")).returncode == 3
+    later = later_run(root, run_code_commit, WRONG)
+    (root / "ok.txt").write_text("mine\n")
+    done = resume(root, run_code_commit)
+    said = f"{later.name} cannot be resumed, its files changed since: ok.txt; start a new run"
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
 def test_after_the_llm_could_not_be_asked(root: Path, run_code_commit: Run):
     with FakeServer(answers=[RIGHT]) as server:
         base = ["--model", "openai", "--base-url", server.base_url("openai")]
