@@ -71,7 +71,7 @@ def test_a_build_that_timed_out_names_the_option():
 
 
 @pytest.mark.parametrize(
-    ("files", "told"), [(1, "1 file changed so far: .* takes it back"), (2, "2 files .* takes them")]
+    ("files", "told"), [(1, "1 file changed so far; .* takes it back"), (2, "2 files .* takes them")]
 )
 def test_several_files_are_taken_back_in_the_plural(files, told):
     record = RunRecord("0", "run", "run", "", "/", "", 0)

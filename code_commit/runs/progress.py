@@ -283,8 +283,8 @@ def _closing_lines(record: RunRecord) -> list[str]:
     besides = [f"The build also {done} (unless you did): undo does not take that back."] if done else []
     if rewritten := words.rewritten_by_build(record):
         besides = [f"After the answer the build {rewritten} (unless you did): {record.log_dir}/{BUILT_DIFF}.", *besides]
-    of_git = "git status, git diff, " if record.tree or record.command == "undo" else ""
-    review = [f"Review: code-commit diff, {of_git}code-commit log."] if totals.files_changed else []
+    then = "" if record.command == "undo" else " Then commit it, or take it back: code-commit undo."
+    review = [f"Look at it: code-commit diff.{then}"] if totals.files_changed else []
     if record.message and record.status == Status.SUCCESS:
         return [f"{record.message[0].upper()}{record.message[1:]}.", *review, *(log if review else [])]
     if record.status not in (Status.SUCCESS, Status.BUILD_FAILED):
@@ -293,10 +293,10 @@ def _closing_lines(record: RunRecord) -> list[str]:
     build = "The build passes" if record.status == Status.SUCCESS else "The build still fails"
     after = f" after {words.count(totals.attempts, 'attempt')}" if record.command == "run" else ""
     if record.status == Status.BUILD_FAILED:
-        review = ["See: code-commit log --open."]
+        run = argument_of(Path(record.root, record.log_dir))
+        review = [f"See: code-commit log{run} --open."]
         if totals.files_changed:
-            run = argument_of(Path(record.root, record.log_dir))
-            review = [f"See: code-commit diff{run}, code-commit log{run} --open. Take it back: code-commit undo{run}."]
+            review = [f"See: code-commit log{run} --open. The changes stay until code-commit undo{run}."]
     return [f"{build}{after}: {words.done_in_all(record)}.", *besides, *review, *log]
 
 

@@ -291,10 +291,10 @@ def ways_on(record: RunRecord, argument: str) -> Iterator[str]:
     if record.error and record.error.kind == "too_long":
         yield "Then start a new run: resume would send the same prompt again."
     elif record.has_next_step:
-        elsewhere = " With --base-url URL it asks another address; another model needs a new run."
-        may_be_elsewhere = record.error is not None and record.error.kind in ("network", "refused")
-        yield f"code-commit resume{argument} continues this run.{elsewhere if may_be_elsewhere else ''}"
+        kind = record.error.kind if record.error else None
+        elsewhere = ", with --base-url URL at another address" if kind in ("network", "refused") else ""
+        elsewhere += "; another model needs a new run" if kind == "refused" else ""
+        yield f"code-commit resume{argument} continues this run{elsewhere}."
     if files := record.totals.files_changed:
         it = "it" if files == 1 else "them"
-        commands = f"code-commit diff{argument} shows {it}, code-commit undo{argument} takes {it} back"
-        yield f"{count(files, 'file')} changed so far: {commands}."
+        yield f"{count(files, 'file')} changed so far; code-commit undo{argument} takes {it} back."

@@ -71,7 +71,7 @@ LINES = [
     "attempt 2 of 4: 1 file changed, +1 -1: ok.txt",
     "attempt 2 of 4: build passed: exit code 0 after TIME",
     "The build passes after 2 attempts: 1 file changed in TIME, 2,080 tokens.",
-    "Review: code-commit diff, git status, git diff, code-commit log.",
+    "Look at it: code-commit diff. Then commit it, or take it back: code-commit undo.",
     "[exit code 0]",
 ]
 
@@ -161,8 +161,8 @@ def test_a_run_that_fails_ends_with_the_last_lines_of_its_build(columns, root: P
     assert all(" ".join(line.split()) in text for line in LAST_LINES)
     assert "line 8 " not in text
     assert key not in text
-    words = "The build still fails after 1 attempt: 1 file changed in .* See: code-commit diff, code-commit log --open."
-    assert re.search(f"key: .* {words} Take it back: code-commit undo. .exit code 1.$", text)
+    words = "The build still fails after 1 attempt: 1 file changed in .* See: code-commit log --open."
+    assert re.search(f"key: .* {words} The changes stay until code-commit undo. .exit code 1.$", text)
     assert text.count(f"{LOG[:18]}") == 1
     assert re.search(rb"\x1b\[31mThe build still", raw)
     assert re.search(rb"\x1b\[33mwarning: ", raw)
@@ -175,7 +175,7 @@ def test_verbose_shows_the_output_as_it_comes(root: Path, run_code_commit: Run):
     between = done.stderr.partition("  replace ok.txt  +1 -1\n")[2].partition("attempt 1 of 1: build failed")[0]
     assert between == "  | two\n  | three four\n"
     assert done.stderr.count("three four") == 1
-    assert "See: code-commit diff" in done.stderr
+    assert "See: code-commit log --open" in done.stderr
 
 
 @pytest.mark.slow
