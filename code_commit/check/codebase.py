@@ -142,9 +142,13 @@ def check_prompt(report: Report, plan: RunPlan, codebase: Codebase, *, is_paid: 
     has_price = price_of(plan.asked.choice, plan.asked.settings) is not None
     if plan.asked in networked and has_price and plan.settings.max_cost and not (is_paid or plan.inputs.resumes_run):
         report.ask("max cost", partial(require_money, plan.asked.choice, plan.asked.settings, prompt), str)
-    told = f"the context window of {' and '.join(unknown)} is unknown: set context_window in config.toml"
-    note = told if unknown and not misfits else ""
-    report.checks.append(Check("prompt fits", "\n".join(misfits) or None, note))
+    if misfits or not unknown:
+        report.checks.append(Check("prompt fits", "\n".join(misfits) or None))
+    else:
+        report.warn(
+            f"the context window of {' and '.join(unknown)} is unknown, so nothing tells whether the prompt fits:"
+            " set context_window in config.toml"
+        )
 
 
 def require_no_key(redactor: Redactor, prompt: Prompt) -> None:

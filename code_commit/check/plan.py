@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeVar
 
@@ -24,7 +25,7 @@ from code_commit.exchange import CHARACTERS_PER_TOKEN
 from code_commit.llm.keys import Keys
 from code_commit.llm.models import longest_prompt
 from code_commit.llm.vendor import LlmConfig
-from code_commit.project import Project
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.prompts.layout import SystemPrompts, Task, make_task
 from code_commit.redaction import Redactor
 from code_commit.runs.record import RunEntry
@@ -185,5 +186,17 @@ class Report:
 
 
 def hint_at_init(project: Project) -> list[str]:
-    """Return advice for a project without agent-config."""
-    return [] if project.agent_config.exists() else ["code-commit init writes .gitignore, build.sh and agent-config/"]
+    """Return advice for a project without agent-config: that `init` writes it, and what else is missing."""
+    if project.agent_config.exists():
+        return []
+    lacks_line, has_script = True, os.path.lexists(project.build_script)
+    with suppress(OSError):
+        lacks_line = not has_ignore_line((project.root / ".gitignore").read_bytes())
+    missing = [".gitignore"] * lacks_line + [BUILD_SCRIPT] * (not has_script)
+    return [f"code-commit init writes {' and '.join(filter(None, [', '.join(missing), f'{AGENT_CONFIG}/']))}"]
+
+
+def has_ignore_line(rules: bytes) -> bool:
+    """Tell whether the text of a .gitignore has the line that the specification wants."""
+    lines = {line.removesuffix("\r").rstrip(" ") for line in rules.decode("utf-8-sig", "replace").split("\n")}
+    return not lines.isdisjoint({f"/{AGENT_CONFIG}", f"/{AGENT_CONFIG}/"})

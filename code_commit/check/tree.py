@@ -9,7 +9,7 @@ from contextlib import suppress
 from code_commit.apply.lock import is_locked
 from code_commit.apply.recover import HALF_CHANGED, is_half_changed
 from code_commit.build.command import build_command
-from code_commit.check.plan import Report
+from code_commit.check.plan import Report, has_ignore_line
 from code_commit.errors import TASK, BuildError, Named, NotSetUpError, in_lines, in_words
 from code_commit.files import explain_unread, read_regular_file
 from code_commit.git import UnansweredError
@@ -61,14 +61,13 @@ def check_agent_config(project: Project) -> None:
 def check_ignore_line(project: Project) -> None:
     """Raise NotSetUpError unless .gitignore has the line /agent-config and, after all its rules, ignores it."""
     try:
-        text = (project.root / ".gitignore").read_bytes().decode("utf-8-sig", "replace")
+        rules = (project.root / ".gitignore").read_bytes()
     except FileNotFoundError as error:
         message = f".gitignore is missing: create it with the line /{AGENT_CONFIG}, and commit it"
         raise NotSetUpError(message) from error
     except OSError as error:
         raise NotSetUpError(explain_unread(project.root / ".gitignore", ".gitignore", error)) from error
-    lines = {line.removesuffix("\r").rstrip(" ") for line in text.split("\n")}
-    if not lines & {f"/{AGENT_CONFIG}", f"/{AGENT_CONFIG}/"}:
+    if not has_ignore_line(rules):
         raise NotSetUpError(
             f".gitignore lacks the line /{AGENT_CONFIG}: add and commit it, so that no API key is committed"
         )

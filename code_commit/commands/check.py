@@ -23,8 +23,9 @@ from code_commit.terminal import TAIL_BYTES, coloured, last_lines, shown, termin
 
 DESCRIPTION = """\
 Makes every check that a run makes before it starts, with the same options, and
-prints each with its verdict. No network, nothing written. Exits with 0 when a
-run could start, else with 2. With --build it then runs build.sh once, which
+prints each with its verdict, problems first. The codebase is made and measured
+only when nothing else is wrong. No network, nothing written. Exits with 0 when
+a run could start, else with 2. With --build it then runs build.sh once, which
 needs no task and no key, and exits with 1 when a run could start and that
 fails. With --json: {"ready", "checks", "warnings"}."""
 
@@ -58,10 +59,12 @@ def run(arguments: Arguments) -> int:
     with answering(as_json=output.json) as project:
         inputs = inputs_of(project, arguments.task, arguments.query)
         report = inspect_run(project, arguments.options, inputs, arguments.word)
-        if plan := report.plan:
+        if report.problems:
+            report.warn("codebase: not looked at; solve the problems first")
+        elif plan := report.plan:
             check_codebase(report, plan)
         note_lost_failures(report, project)
-        ready, machine_failed, result = plan if not report.problems else None, False, None
+        ready, machine_failed, result = None if report.problems else report.plan, False, None
         if build and (buildable := ready or _plan_build(project, arguments.options)):
             check, result = _build(project, buildable, report.warn)
             report.checks.append(check)
@@ -130,13 +133,13 @@ def _as_json(report: Report, build: BuildResult | None, *, is_ready: bool) -> di
 
 
 def _rows(report: Report, *, quiet: bool) -> Iterator[tuple[str, str]]:
-    """Yield the rows of checks and warnings, each with its verdict; with `quiet`, of problems alone.
+    """Yield the rows of checks, problems first, and warnings, each with its verdict; with `quiet`, of problems alone.
 
     If a key is missing, the keys that are there are no "ok".
     """
     lacks_key = any(isinstance(check.error, NoKeyError) for check in report.checks)
     width = max(len(check.name) for check in report.checks)
-    for check in report.checks:
+    for check in sorted(report.checks, key=lambda check: check.problem is None):
         if check.problem is not None:
             yield from _row("PROBLEM", f"{check.name:{width}}", check.problem.split("\n"), check.output)
         elif not quiet and not (lacks_key and check.name == "keys"):

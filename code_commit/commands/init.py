@@ -86,8 +86,8 @@ def _find_llm(project: Project) -> tuple[str, str]:
         if settings.model or set(keys) - {"chat"}:
             choice = choose_model(settings.model, keys, keys.unfit)
             key = require_key(choice.provider, keys)
-            source = f"with the key from {key.source}" if key else "which needs no key"
-            return f"The LLM is set up: {choice},\n     {source}.", ""
+            absent = "which needs no key" if choice.provider == "replay" else "without a key; the server may want one"
+            return f"The LLM is set up: {choice},\n     {f'with the key from {key.source}' if key else absent}.", ""
     except NotSetUpError:  # the run says it
         return _GET_KEY, ""
     if "chat" in keys:

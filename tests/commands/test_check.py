@@ -1,5 +1,6 @@
 """The command check: what it prints, and its build."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,42 @@ def test_check_calls_no_keys_well_where_the_lack_of_one_is_a_problem(project_fol
         done = run_code_commit(project_folder, "check", *model)
         assert (done.returncode, "ok       keys" in done.stdout) == (2, False), done.stdout
     assert "ok       keys            none\n" in run_code_commit(project_folder, "check", *replay(project_folder)).stdout
+
+
+def test_problems_come_first_and_the_codebase_is_left_until_they_are_solved(project_folder: Path, run_code_commit: Run):
+    options = [*replay(project_folder), "--rollup", "fresh"]
+    (project_folder / "build.sh").unlink()
+    done = run_code_commit(project_folder, "check", *options)
+    rows = done.stdout.splitlines()
+    assert (done.returncode, rows[0].split()[:2], rows[1][:2]) == (2, ["PROBLEM", "build.sh"], "ok"), done.stdout
+    assert "codebase: not looked at; solve the problems first" in done.stdout
+    assert "made new by each run" not in done.stdout
+    (project_folder / "build.sh").write_text("#!/bin/sh\ntrue\n")
+    assert "made new by each run" in run_code_commit(project_folder, "check", *options).stdout
+
+
+def test_what_is_not_known_is_not_called_well(project_folder: Path, run_code_commit: Run):
+    server = ["--model", "chat:m", "--base-url", "http://127.0.0.1:9/v1"]
+    done = run_code_commit(project_folder, "check", *server)
+    assert "ok       prompt fits" not in done.stdout
+    assert "the context window of chat:m is unknown, so nothing tells whether the prompt fits" in done.stdout
+    assert "none is set; the server may want one\n" in done.stdout
+    (project_folder / "agent-config/config.toml").write_text("context_window = 100000\n")
+    assert "ok       prompt fits" in run_code_commit(project_folder, "check", *server).stdout
+
+
+@pytest.mark.parametrize(
+    ("lacks", "written"),
+    [([], ""), ([".gitignore"], ".gitignore and "), ([".gitignore", "build.sh"], ".gitignore, build.sh and ")],
+)
+def test_init_is_said_to_write_what_is_missing_alone(
+    lacks: list[str], written: str, project_folder: Path, run_code_commit: Run
+):
+    shutil.rmtree(project_folder / "agent-config")
+    for name in lacks:
+        (project_folder / name).unlink()
+    done = run_code_commit(project_folder, "check", "-m", "Write ok.")
+    assert f" to solve; code-commit init writes {written}agent-config/.\n" in done.stdout, done.stdout
 
 
 def test_an_address_without_a_model_is_told_before_keys(project_folder: Path, run_code_commit: Run):
