@@ -187,7 +187,8 @@ class Fill(Strategy):
         return names.difference(_idle(self.survey.files).union(self.heads) - self.named())
 
     def outline(self, file: Section) -> str:
-        return outline(file.name, file.content, numbered=self.edits and file.bytes > PART)
+        lines = outline(file.name, file.content, numbered=self.edits and file.bytes > PART)
+        return lines if len(lines) <= self.longest else without_fields(lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,6 +296,7 @@ class Chosen(Strategy):
         is_judge = file.name in self.survey.judges
         numbered = self.edits and (file.bytes > PART or is_judge)
         lines = outline(file.name, file.content, numbered=numbered, names=self.used)
+        lines = lines if len(lines) <= self.longest else without_fields(lines)
         return brief(lines) if is_judge else beside(lines, tests=has_test_name(file.name))
 
 

@@ -54,7 +54,7 @@ def find_near(sections: Sequence[Section], chosen: Collection[str]) -> set[str]:
 
 
 def is_document(path: str) -> bool:
-    return path.endswith((".md", ".rst", ".txt"))
+    return path.endswith((".md", ".mdx", ".rst", ".adoc", ".ipynb", ".txt"))
 
 
 def _nearest(paths: Iterable[str], path: str) -> Iterator[str]:

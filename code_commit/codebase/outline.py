@@ -23,7 +23,9 @@ _TEST_OR_IMPORT = re.compile(
     rf"{_IMPORT.pattern}|\s*(?:@.* )?(?:async )?(?:class|def|fn|func?|function)\s+(?:[Tt]est|Benchmark|Example|Fuzz)"
     r"|\s*(?:context|describe|feature|it|scenario|should|specify|suite|test)\b[.\w]*[ (]"
 )
-_ANNOTATION = re.compile(r"(?<!\S)@[\w.]+(?:\((?:[^()]|\([^()]*\))*\))?(?:\s+|$)")
+_QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
+_WITHIN = functools.reduce(lambda within, _: rf"(?:[^()\"']|{_QUOTED}|\({within}\))*", range(6), r"[^()]*")
+_ANNOTATION = re.compile(rf"(?<!\S)@[\w.]+(?:\({_WITHIN}\))?(?:\s+|$)")
 _DETAIL = re.compile(
     r"^(\s*from (?:\.+ import .*|\S+)).*|^(\s*(?:pub )?use [\w:]+(?=::\{)).*"
     r"|^(\s*(?:(?:import|use|using|require\w*|package|#)\b|\w+[.\w]*[ (]+[\"'`]).*)"

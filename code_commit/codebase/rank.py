@@ -39,6 +39,7 @@ _LAST = re.compile(
     r"(?:.*/)?(?i:licen[cs]es?|copying|notice|authors|contributors|code_of_conduct)(?:\.\w+)?|docs?/(?:.*/)?index\.\w+"
 )
 _CODE = re.compile(r"`[^`\n]+`|\b(?:\w+(?:(?:\.|::|->)\w+)+|\w+(?=\()|\w*[a-z0-9][A-Z]\w*|\w*[^\W_]_\w+)")
+_PATH = re.compile(r"[\w.-]*/[\w./-]*|\b[\w-]+\.\w+(?=:)")  # in a build's output
 _PIECE = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|\w{3,}")
 _MOST_NAMES, _MOST_WORDS, _MOST_ADOPTED = 300, 64, 12
 _LENGTH, _SATURATION, _IN_PATH = 0.75, 1.2, 1.0  # BM25's usual b and k1; a word in the path
@@ -180,10 +181,13 @@ class _Words:
         """Return numbers of words: without one of them a file does not hold the name."""
         return {number for number, word in enumerate(self.words) if word in name.lower()}
 
-    def adopt(self, names: Iterable[str]) -> None:
-        """Look for names that share a word with a query which has none of its own."""
-        like = sorted(name for name in names if self.shared.of(name))
-        like = sorted(like, key=lambda name: -len(self.shared.of(name)))[:_MOST_ADOPTED]
+    def adopt(self, names: Collection[str], output: str) -> None:
+        """Look for names for a query without own ones: those it shares a word with, then those of a build's output."""
+        printed = dict.fromkeys(_CODE.findall(_PATH.sub(" ", output)))
+        last = [name for code in printed for name in re.findall(r"[A-Za-z_]\w{2,}", code)[-1:]]
+        like = sorted(name for name in {*names, *last} if self.shared.of(name))
+        like = sorted(like, key=lambda name: -len(self.shared.of(name)))
+        like = list(dict.fromkeys([*like, *last]))[:_MOST_ADOPTED]
         self.told = self.told.union(like)
         self.adopted = like
         self._look_for(like)
@@ -242,7 +246,7 @@ def survey_files(
     pictured, wrapped, adopts = set[str](), set[int](), not words.code
     for file in files:
         if adopts and file.name not in judges:
-            words.adopt({*names_in(" ".join(_CODE.findall(output))), *set().union(*used.missing.values())})
+            words.adopt(set().union(*used.missing.values()), output)
             adopts = False
         pictured.update([file.name] if has_images(file.text) else ())
         wrapped.update([len(found)] if is_wrapped(file.name, file.content) else ())

@@ -396,6 +396,16 @@ def test_a_cut_outline_keeps_the_class_of_a_definition_that_stays():
     assert {"  def method_19_of_8", "class Part8", "class Part7"} <= set(kept)
 
 
+def test_an_outline_without_room_for_all_has_methods_before_fields(root: Path):
+    fields = "".join(f"    field_{number}: int = {number}\n" for number in range(200))
+    methods = "".join(f"    def method_{number}(self) -> None:\n        pass\n\n" for number in range(20))
+    (root / "src/slug_table.py").write_text(f"class SlugTable:\n{fields}\n{methods}# {'x' * 9000}\n")
+    git(root, "add", "-A")
+    made = fit(root, 4000)
+    text = next(text for name, text in read_sections(made.text) if name.startswith("src/slug_table.py (outline"))
+    assert (text.count("def method_"), "field_" in text) == (20, False)
+
+
 def test_one_outline_takes_at_most_a_tenth_of_the_room(root: Path):
     tests = "".join(
         f"def test_slugs_keep_dots_{number}():\n    assert make_slug({number})\n\n\n" for number in range(400)

@@ -82,4 +82,11 @@ def test_a_query_without_names_has_those_of_the_tests_of_the_build_and_of_its_ou
     assert "sorted_rows: 1 line" in told or "m.py:1:def sorted_rows" in told
     assert "other_name" not in told
     assert "row_limit: 1 line\nm.py:4" in mentions_of("Let all rows be in order", files, output="no row_limit here")
+    output = "lib/fetch_rows.py:3: no row_limit\nlib/t.py::a.other_name FAILED"
+    told = mentions_of("Make it pass", files, output=output)
+    assert ("m.py:3:def other_name" in told, "m.py:4:x = row_limit" in told, "fetch_rows" in told) == (
+        True,
+        True,
+        False,
+    )
     assert "sorted_rows: " not in mentions_of("Mend `other_name` of all rows", files, judges=["t.py"])

@@ -172,6 +172,12 @@ def test_a_short_outline_names_definitions_and_whatever_is_imported():
     )
 
 
+@pytest.mark.parametrize("values", ["(('a', (1, (2, 3))), {'b': f(g(h(1)))})", "['(', \")\", 'it\\'s (']", ""])
+def test_a_short_outline_names_what_has_decorators_whatever_these_hold(values: str):
+    source = f"@mark.parametrize('x', {values})\n@mark.slow\ndef test_x(x):\n    pass\n"
+    assert brief(outline("test_x.py", source)) == "def test_x\n"
+
+
 def test_beside_other_files_there_are_no_imports_and_of_tests_the_helpers():
     lines = (
         "import os\nfrom . import a\n@pytest.fixture def root(path):\nasync def test_it(root):\nclass TestIt(Base):\n"
