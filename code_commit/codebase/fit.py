@@ -106,7 +106,10 @@ class Strategy(ABC):
         ranked = rank(self.survey, self.named().union(self.survey.judges), self.context)
         telling = self.telling_parts(ranked) if self.edits else {}
         images = _beside_images(ranked, self.survey) if self.edits else {}
-        strategy = replace(self, parts={**images, **telling, **self.parts}, longest=longest_outline)
+        parts = {**images, **telling, **self.parts}
+        as_long = {file.name for file in ranked if (part := parts.get(file.name)) and not _is_shorter(file, part)}
+        parts = {name: part for name, part in parts.items() if name not in as_long}
+        strategy = replace(self, parts=parts, longest=longest_outline)
         return _lay_out(sections, ranked, strategy, strategy.pack(ranked, _Budget(room)), longest)
 
     def sections(self) -> list[Section]:
@@ -138,8 +141,7 @@ class Strategy(ABC):
         """Yield the parts and outlines of files, and the heads of change logs, where they are shorter than the file."""
         for file in files:
             if part := self.parts.get(file.name):
-                hidden = [(each.first, each.name) for each in read_definitions(file.name, file.file_text)]
-                text = part_section(file.name, part, hidden=hidden)
+                text = _text_of(file, part)
             elif file.name in self.heads:
                 text = part_section(file.name, self.heads[file.name]) if self.edits and self.shows_heads else ""
             elif file.name in self.survey.pictured and self.shows_heads:
@@ -247,9 +249,13 @@ class Outlines(Strategy):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen(Strategy):
-    """Show the files that were chosen, whole or in `parts`, with what is next to them: of that the `used` names."""
+    """Show the files that were chosen, whole or in `parts`, with what is next to them: of that the `used` names.
+
+    `names` are the definitions that were chosen.
+    """
 
     files: Collection[str]
+    names: Sequence[str] = ()
     used: Collection[str] | None = None
     words_of_names: ClassVar[str] = _FAR
 
@@ -363,6 +369,16 @@ def _telling_tests(files: Iterable[Section], survey: Survey) -> Iterator[tuple[s
 
 def _holds_another(definition: Definition, others: Iterable[Definition]) -> bool:
     return any(definition.first < each.first and each.last <= definition.last for each in others)
+
+
+def _text_of(file: Section, part: Part) -> str:
+    hidden = [(each.first, each.name) for each in read_definitions(file.name, file.file_text)]
+    return part_section(file.name, part, hidden=hidden)
+
+
+def _is_shorter(file: Section, part: Part) -> bool:
+    """Tell whether a part saves anything: else the file is shown whole."""
+    return len(_text_of(file, part)) < len(file.text)
 
 
 def _beside_images(files: Iterable[Section], survey: Survey) -> dict[str, Part]:

@@ -53,8 +53,9 @@ def make_codebase(
         fill = Fill(survey=survey, mentions=request.mentions, edits=request.edits)
         return fitted(selection, redactor, request.fit, fill)
     parts = _chosen_parts(survey, choice) if request.edits else {}
-    chosen = Chosen(survey=survey, mentions=request.mentions, edits=request.edits, files=choice.files, parts=parts)
-    return fitted(selection, redactor, request.fit, chosen, choice.words)
+    names = [name for part in choice.files.values() for name in part.names]
+    chosen = Chosen(survey=survey, mentions=request.mentions, edits=request.edits, files=choice.files, names=names)
+    return fitted(selection, redactor, request.fit, replace(chosen, parts=parts), choice.words)
 
 
 def _chosen_parts(survey: "Survey", choice: "Choice") -> "dict[str, Part | None]":
@@ -114,7 +115,8 @@ def fitted(selection: Selection, redactor: Redactor, tokens: int, strategy: "Str
     """Return the codebase that fits into so many tokens. Raises NotSetUpError where that is no file."""
     from code_commit.codebase.change_logs import heads_of_logs, tell_logs
     from code_commit.codebase.fit import Chosen, Fill
-    from code_commit.codebase.mentions import show_mentions
+    from code_commit.codebase.mentions import find_uses, show_mentions
+    from code_commit.codebase.rank import rank
 
     found, room = strategy.survey.files, int(tokens * CHARACTERS_PER_TOKEN)
     end = redactor.redact_text(_left_out_section(selection))
@@ -137,15 +139,15 @@ def fitted(selection: Selection, redactor: Redactor, tokens: int, strategy: "Str
         left_out[select.NO_ROOM if isinstance(strategy, Fill) else select.NOT_CHOSEN] = only_named
     notes = ""
     if isinstance(strategy, Chosen):
-        seen = {*sizes, *of_kind(views, Part)}
-        notes = redactor.redact_text(
-            _notes(
-                words,
-                tell_logs(wants, seen),
-                show_mentions(strategy.survey.mentions, seen),
-                limit,
-            )
-        )
+        seen, mentions = {*sizes, *of_kind(views, Part)}, strategy.survey.mentions
+        uses = find_uses([name for name in strategy.names if name not in mentions.lines], rank(strategy.survey), seen)
+        told = {
+            "why these files were chosen": words[:_LONGEST_WORDS],
+            "change logs": tell_logs(wants, seen),
+            "what was chosen, in files not shown": show_mentions(uses),
+            "in files not shown": show_mentions(mentions, seen),
+        }
+        notes = redactor.redact_text(_notes(told, limit))
     warnings = [*selection.warnings, *_cuts(views, {*long, *context})]
     about = left_out, _untracked(selection, sizes), warnings
     return Codebase([text, notes, end], {**_hidden(selection.left_out), **views}, "made", *about)
@@ -170,9 +172,8 @@ def _cuts(views: Views, names: Collection[str]) -> Iterator[str]:
             yield f"{shown(name)} is too long, the LLM is shown only its {what}: shorten it, or allow more tokens"
 
 
-def _notes(words: str, logs: str, mentions: str, limit: int) -> str:
+def _notes(told: Mapping[str, str], limit: int) -> str:
     """Return the words of the choice and further facts, each line set in, so that it can be taken for no other."""
-    told = {"why these files were chosen": words[:_LONGEST_WORDS], "change logs": logs, "in files not shown": mentions}
     notes = ""
     for title, text in told.items():
         note = f"{title}:\n{indent(text.strip(), '  ')}\n"

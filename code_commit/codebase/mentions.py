@@ -1,4 +1,5 @@
-"""The mentions: lines that hold names of the query, for the choice of files and beside the chosen ones.
+"""The mentions: lines that hold names of the query, for the choice of files and beside the chosen ones; there also
+lines that hold names of the choice.
 
 Definitions whose names hold two words of the query come first, then single names. For a name there is one line of each
 source file, then of tests; documents come last.
@@ -8,6 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from code_commit.codebase.near import is_document, is_test
@@ -31,6 +33,7 @@ _USED = re.compile(r"(?:\.|\bimport )([A-Za-z_]\w{3,})")
 _OWN = re.compile(rf"{_KEYWORD}[ \t]+(\w+)")
 _PIECES = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _FEW_NAMES, _MOST_USED = 40, 12
+_MOST_CHOSEN, _MOST_FILES = 20, 5_000  # names whose uses are looked for, and in how many files
 _IS_WORD = 5  # letters
 
 
@@ -132,6 +135,19 @@ class LinesOfNames:
             if name not in known and len(words := self._shared.of(name)) > 1 and begins_definition(text, at):
                 self.alike[words].append(counted.mention(at, place, defines=True))
                 place += 1
+
+
+def find_uses(names: Iterable[str], files: Iterable[Section], seen: Collection[str]) -> Mentions:
+    """Return the lines that hold each of a few names in files that are not `seen`, of the first names and files."""
+    last = (re.split(r"\W+", name)[-1] for name in names)
+    patterns = {name: re.compile(rf"{name}\b") for name in dict.fromkeys(last) if len(name) >= _LEAST_OF_TEXT}
+    patterns, lines = dict(islice(patterns.items(), _MOST_CHOSEN)), LinesOfNames(SharedWords(()))
+    for file in islice(files if patterns else (), _MOST_FILES):
+        if file.name not in seen and not is_document(file.name):
+            text = file.text
+            for name, pattern in patterns.items():
+                lines.note(name, file, text, places_of(text, pattern), is_defined_here=False)
+    return Mentions(lines={name: found for name, found in lines.lines.items() if 0 < len(found) <= _MANY_LINES})
 
 
 class _Counted:

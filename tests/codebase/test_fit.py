@@ -9,9 +9,10 @@ from fake_server import FakeServer
 
 from code_commit.codebase.fit import Chosen, Fill, Outlines, _shortened
 from code_commit.codebase.make import make_codebase, summary_of
+from code_commit.codebase.parts import FileRequest, find_part
 from code_commit.codebase.rank import survey_files
 from code_commit.codebase.select import CodebaseRequest, Selection, read_files, select_files
-from code_commit.codebase.text import Codebase, part_of, read_sections
+from code_commit.codebase.text import Codebase, Section, file_section, part_of, read_sections
 from code_commit.errors import NotSetUpError
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
@@ -427,6 +428,15 @@ def test_what_tells_how_to_work_comes_before_files_that_the_task_names_or_its_cu
     made = fit(root, 4000)
     said = [line for line in summary_of(made, verbose=False) if line.startswith("warning: AGENTS.md is too long")]
     assert (isinstance(made.views["AGENTS.md"], Whole), len(said)) == ((True, 0) if rules == 20 else (False, 1))
+
+
+def test_a_file_whose_part_saves_nothing_is_whole():
+    text = "import os\n\n\ndef core(a):\n" + "".join(f"    x{number} = a\n" for number in range(60))
+    file = Section("core.py", len(text), file_section("core.py", text))
+    part = find_part("core.py", text, FileRequest("core.py", ("core",))).part
+    chosen = Chosen(survey=survey_files([file], "Let it be"), files={"core.py"}, parts={"core.py": part}, edits=True)
+    made, views = chosen.fit(9_000)
+    assert (made, isinstance(views["core.py"], Whole)) == (file.text, True)
 
 
 def test_each_strategy_shows_each_file_once_and_no_more_than_there_is_room(root: Path):

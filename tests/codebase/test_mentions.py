@@ -2,7 +2,7 @@
 
 import pytest
 
-from code_commit.codebase.mentions import show_mentions
+from code_commit.codebase.mentions import find_uses, show_mentions
 from code_commit.codebase.rank import survey_files
 from code_commit.codebase.text import Section, file_section
 
@@ -73,6 +73,13 @@ def test_one_line_of_each_source_comes_first_then_tests_and_documents_last():
     lines = mentions_of("Let `width` be", files).split("\n")[1:-1]
     where = [":".join(line.split(":")[:2]) for line in lines]
     assert where == ["b.py:2", "a.py:1", "tests/test_a.py:1", "b.py:1", "a.py:2", "README.md:1"]
+
+
+def test_uses_of_names_are_those_in_files_that_are_not_seen():
+    many = "refresh()\n" * 30
+    files = sections(a_DOT_py="x.run_all()\n", b_DOT_py="run_all()\n", c_DOT_py=many, d_DOT_md="run_all()\n")
+    told = show_mentions(find_uses(["Table.run_all", "Table.refresh", "of", "operator +"], files, {"b.py"}))
+    assert told == "run_all: 1 line\na.py:1:x.run_all()\n"
 
 
 def test_a_query_without_names_has_those_of_the_tests_of_the_build_and_of_its_output():

@@ -470,6 +470,13 @@ def test_mentions_of_a_name_are_those_that_tell_most(query: str, told: str):
     assert told or not mentions
 
 
+def test_lines_that_use_what_was_chosen_are_told_where_their_files_are_not_shown(root: Path, run_code_commit: Run):
+    answer = CHOICE.replace("core.py", "core.py: core")
+    made = rolled_up(run_code_commit, root, "--select", *recorded(root, answer))
+    told = "what was chosen, in files not shown:\n  core: 1 line\n  app.py:1:from lib.core import core\n"
+    assert ("--- lib/core.py ---\n" in made, told in made) == (True, True)
+
+
 def test_it_is_told_truly_what_becomes_of_a_file_that_was_not_chosen(root: Path, run_code_commit: Run):
     rolled_up(run_code_commit, root, "--select", *recorded(root, CHOICE))
     words = " ".join(asked(root).split())
