@@ -88,11 +88,15 @@ K = TypeVar("K", Whole, Part, Outline, Name, Hidden, Removed, Unsure)
 
 
 class FileView(NamedTuple):
-    """A file beside the codebase: what is seen of it, and the text that stands in the prompt."""
+    """A file beside the codebase: what is seen of it, and the text that stands in the prompt.
+
+    `hidden` are the first lines and names of its definitions, for the gaps between the lines of a part.
+    """
 
     path: str
     view: View
     text: str
+    hidden: tuple[tuple[int, str], ...] = ()
 
 
 class Sight(NamedTuple):

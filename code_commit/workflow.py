@@ -73,8 +73,8 @@ def attempt_loop(run: Run) -> RunRecord:
         if build.passed:
             return log.finish(Status.SUCCESS)
         if number < task.attempts:
-            needs_originals = task.diffs or of_kind(prompt.shows.views, Part)
-            originals = load_originals(log.snapshot) if needs_originals else {}
+            is_compared = task.diffs or run.plan.settings.codebase_additions or of_kind(prompt.shows.views, Part)
+            originals = load_originals(log.snapshot) if is_compared else {}
             answer = Answer(response.text, blocks_of(response.text))
             conversation.build_failed(attempt, answer, build, changed, originals)
     return log.finish(Status.BUILD_FAILED)

@@ -8,8 +8,11 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from code_commit.changes import RejectedResponseError, in_words
+from code_commit.codebase.near import is_test
 from code_commit.codebase.parts import FileRequest, find_part, read_requests
 from code_commit.codebase.select import Selection, find_marked, fit_names, list_files, read_files
 from code_commit.codebase.text import part_of
@@ -21,10 +24,14 @@ from code_commit.runs.words import listed
 from code_commit.settings import did_you_mean
 from code_commit.views import FileView, Outline, Part, Sight, Views, Whole, find_unseen, whole
 
+if TYPE_CHECKING:
+    from code_commit.codebase.outline import Definition
+
 _SHARE = 10
 _SMALLEST_ROOM = 8_000
 _MOST_FILES = 200
-_AROUND = 30  # lines, before and after one that the output names in a file that is too long
+_AROUND, _LONGEST_FUNCTION = 30, 120  # lines beside one that the output names in a long file; of a whole function
+_MOST_NEXT_TESTS = 5
 # a path, and its line number: `a.py", line 3`, `a.rs:1`
 _MENTION = r"((?:[^\s\"'`<>|,;:=*?(]+|\((?!\d))+)(?:[\"']?(?::\[?|, line |\()(\d{1,7}))?"
 _MOST_TOLD, _MOST_HINTS, _LONGEST_NAME = 8, 5, 200
@@ -66,8 +73,14 @@ class FileViewer:
         return {file.name: file.file_text for file in files}
 
 
-def find_additions(viewer: FileViewer, codebase: Sight, output: str, known: Collection[str]) -> list[FileView]:
-    """Return the files that the output names and the codebase lacks, without `known` ones; of long ones some lines."""
+def find_additions(
+    viewer: FileViewer, codebase: Sight, output: str, known: Collection[str], touched: Collection[str] = ()
+) -> list[FileView]:
+    """Return the files that the output names and the codebase lacks, without `known` ones; of long ones some lines.
+
+    Of a long test file these are the lines that failed, and the next tests that use `touched` names: a build may stop
+    at the first failure.
+    """
     project = viewer.project
     if project.git is None:
         return []
@@ -87,13 +100,58 @@ def find_additions(viewer: FileViewer, codebase: Sight, output: str, known: Coll
             room -= len(text)
             additions.append(whole(path, text))
         elif viewer.show_lines:
-            around, fitting = part_of(text, [(line - _AROUND, line + _AROUND) for line in lines[path]]), []
-            for passage in around.passages:
-                if len(passage.text) <= room:
-                    room -= len(passage.text)
-                    fitting.append((passage.first, passage.last))
+            fitting = []
+            for ranges in (_around(path, text, lines[path]), *_next_tests(path, text, lines[path], touched)):
+                for passage in part_of(text, ranges).passages:
+                    if len(passage.text) <= room:
+                        room -= len(passage.text)
+                        fitting.append((passage.first, passage.last))
             additions += [viewer.show_lines(path, text, fitting)] if fitting else []
     return additions
+
+
+def _around(path: str, text: str, lines: Collection[int]) -> list[tuple[int, int]]:
+    """Return the lines around these, with the whole functions that they are in."""
+    around = [(line - _AROUND, line + _AROUND) for line in lines]
+    definitions = [each for each in _definitions(path, text) if each.last - each.first <= _LONGEST_FUNCTION]
+    around += [
+        (each.first, each.last) for each in definitions if any(each.first <= line <= each.last for line in lines)
+    ]
+    return around
+
+
+def _next_tests(
+    path: str, text: str, lines: Collection[int], touched: Collection[str]
+) -> Iterator[list[tuple[int, int]]]:
+    """Yield the ranges of some tests after the lines that failed which use one of the names."""
+    if not (lines and touched and is_test(path)):
+        return
+    uses, all_lines = re.compile(rf"\b(?:{'|'.join(map(re.escape, touched))})\b"), text.split("\n")
+    later = [each for each in _definitions(path, text) if each.first > max(lines) and each.name]
+    using = (each for each in later if uses.search("\n".join(all_lines[each.first - 1 : each.last])))
+    short = (each for each in using if each.last - each.first <= _LONGEST_FUNCTION)
+    yield from ([(each.first, each.last)] for each in islice(short, _MOST_NEXT_TESTS))
+
+
+def changed_names(path: str, before: str, now: str) -> set[str]:
+    """Return the names of the innermost definitions of a file that were not in it as they are now."""
+    lines = now.split("\n")
+    changed = [
+        each
+        for each in _definitions(path, now)
+        if each.name and "\n".join(lines[each.first - 1 : each.last]) not in before
+    ]
+    return {
+        each.name.rpartition(".")[2]
+        for each in changed
+        if not any(each.first < other.first and other.last <= each.last for other in changed)
+    }
+
+
+def _definitions(path: str, text: str) -> "Sequence[Definition]":
+    from code_commit.codebase.outline import read_definitions  # its patterns take 8 ms, and few runs need it
+
+    return read_definitions(path, text)
 
 
 def show_unseen(viewer: FileViewer, rejection: RejectedResponseError, room: int) -> tuple[list[FileView], list[str]]:

@@ -144,7 +144,7 @@ def render(file: FileView, mark: str = "") -> str:
     """Return a file as it stands in a prompt, after the line that names it and says what is shown of it."""
     match file.view:
         case Part():
-            return part_section(file.path, file.view, mark)
+            return part_section(file.path, file.view, mark, file.hidden)
         case Outline(size=size):
             return file_section(f"{mark}{file.path} (outline, {size:,} bytes)", file.text)
         case Removed():

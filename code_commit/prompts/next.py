@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.changes import FilesAskedError, RejectedResponseError
-from code_commit.codebase.additions import FileViewer, find_additions, show_asked, show_unseen, without_passed
+from code_commit.codebase.additions import (
+    FileViewer,
+    changed_names,
+    find_additions,
+    show_asked,
+    show_unseen,
+    without_passed,
+)
 from code_commit.codebase.parts import carried_ranges
 from code_commit.codebase.text import Codebase, part_of, render
 from code_commit.errors import LogError, NotSetUpError
@@ -189,7 +196,8 @@ class Conversation:
         failed = self._read_failed_build(attempt, changed)._replace(originals=texts if self._task.diffs else {})
         same = self._compare(attempt, answer.blocks, comparable(build, failed.output))
         summary, text = tell_attempt(attempt.record), self._kept(attempt, answer)
-        named, left = self._named_by(failed, changed), attempt.record.ends_alone
+        touched = {name for path, now in _texts_of(failed) for name in changed_names(path, texts.get(path, ""), now)}
+        named, left = self._named_by(failed, changed, touched), attempt.record.ends_alone
         self._outcomes.append(Outcome(summary, *same, failed, (), text, named, ends_alone=left))
 
     def _viewer(self) -> FileViewer:
@@ -201,7 +209,10 @@ class Conversation:
         view, before = self._views.get(path), self._texts.get(path)
         self._texts[path] = text
         part = part_of(text, [*ranges, *(carried_ranges(view, before, text) if isinstance(view, Part) else ())])
-        return FileView(path, part, part.content)
+        from code_commit.codebase.outline import read_definitions  # its patterns take 8 ms, and few runs need it
+
+        hidden = tuple((each.first, each.name) for each in read_definitions(path, text))
+        return FileView(path, part, part.content, hidden)
 
     def _compare(self, attempt: AttemptLog, blocks: str, failure: object = None) -> tuple[object, object]:
         """Note the first attempts with the same blocks and with the same failure, and return both values."""
@@ -219,18 +230,25 @@ class Conversation:
             replacements = [_read_replacement(tree, path, redact, known_text) for path in sorted(changed)]
         return FailedBuild(output, replacements)
 
-    def _named_by(self, failed: FailedBuild, changed: Collection[str]) -> list[FileView]:
-        """Return the files that the output names, and the changed ones of which the last prompt showed lines."""
+    def _named_by(self, failed: FailedBuild, changed: Collection[str], touched: Collection[str]) -> list[FileView]:
+        """Return the files that the output names, and the changed ones of which the last prompt showed lines.
+
+        `touched` are the names of what the answers changed.
+        """
         viewer, shown, in_part = self._viewer(), list[FileView](), of_kind(self._views, Part).keys()
         if self._settings.codebase_additions:
             asked = (file for done in self._outcomes if not done.failed for file in done.unseen)
             known = {*changed, *(file.path for file in asked if not isinstance(file.view, Outline))}.difference(in_part)
-            shown = find_additions(viewer, self._task.codebase.shown, failed.output, known)
+            shown = find_additions(viewer, self._task.codebase.shown, failed.output, known, touched)
         others = set(in_part).difference(file.path for file in shown) if viewer.show_lines else ()
         for file in failed.replacements:
             if file.path in others and isinstance(file.view, Whole):
                 shown.append(self._show_lines(file.path, file.text, ()))
         return shown
+
+
+def _texts_of(failed: FailedBuild) -> list[tuple[str, str]]:
+    return [(file.path, file.text) for file in failed.replacements if isinstance(file.view, Whole)]
 
 
 def _first_with(value: object, earlier: Sequence[object]) -> int | None:

@@ -294,7 +294,7 @@ def test_a_repair_shows_lines_of_a_large_file_around_the_error(answer_format: st
     done = run_code_commit(root, *recorded(root, "^^^ok.txt\nok\n^^^end\n", wrong, right))
     prompt = (the_log(root) / "2-query.txt").read_text()
     part = "--- large.py (lines 470-540, 1470-1530 of 2,000) ---\nx_470 = 1\n"
-    gap = "x_540 = 1\n[... lines 541-1469 are not shown here ...]\nx_1470 = 1\n"
+    gap = "x_540 = 1\n[... lines 541-1469 are not shown here: x_541, x_542, "
     if answer_format == "files":
         assert not any(text in prompt for text in (part, gap))
         return
@@ -306,8 +306,43 @@ def test_a_repair_shows_lines_of_a_large_file_around_the_error(answer_format: st
     assert (root / "large.py").read_text() == large.replace("x_500 = 1", "x_500 = 2")
 
 
+def test_a_repair_shows_the_failed_test_whole_and_the_next_ones_that_use_what_was_changed(
+    root: Path, run_code_commit: Run
+):
+    check = "    check()\n" * 12
+    tests = "import lib\n\n\n" + "".join(
+        f"@cases(1)\ndef test_{number}():\n{check}    lib.{'quick' if number % 4 == 0 else 'slow'}()\n{check * 6}\n\n"
+        for number in range(40)
+    )
+    line = tests.count("\n", 0, tests.index("def test_3():")) + 15
+    (root / "tests/test_large.py").write_text(tests)
+    (root / "lib/quick.py").write_text("def slow():\n    return 1\n\n\ndef quick():\n    return 1\n")
+    (root / "build.sh").write_text(
+        f"#!/bin/sh\ngrep -q 9 lib/quick.py && exit\necho 'tests/test_large.py:{line}: AssertionError'\nexit 1\n"
+    )
+    (root / ROLLUP).write_text("--- lib/quick.py ---\n" + (root / "lib/quick.py").read_text() + "\n")
+    (root / "agent-config/config.toml").write_text(
+        'codebase_additions = true\nsandbox = "off"\nanswer_format = "auto"\n'
+    )
+    answers = (
+        f"^^^lib/quick.py\ndef slow():\n    return 1\n\n\ndef quick():\n    return {n}\n^^^end\n" for n in (2, 9)
+    )
+    done = run_code_commit(root, *recorded(root, *answers))
+    assert done.returncode == 0, done.stderr
+    prompt = (the_log(root) / "2-query.txt").read_text()
+    shown = prompt.partition("--- tests/test_large.py (lines ")[2].partition("\n[file replacements]")[0]
+    whole = [n for n in range(40) if f"@cases(1)\ndef test_{n}():\n{check}" in shown]
+    assert (3 in whole, 4 in whole, 6 in whole, 8 in whole) == (True, True, False, True)
+    assert len(shown) < 9_000
+
+
 LARGE = "import os\n\n\n" + "".join(f"def f_{number}():\n    return {number}\n\n\n" for number in range(500))
-PART = "--- {}large.py (lines 1-1, 84-85{} of {:,}) ---\nimport os\n[... lines 2-83 are not shown here ...]\n"
+HIDDEN = ", ".join(f"f_{number}" for number in range(20))
+PART = (
+    "--- {}large.py (lines 1-1, 84-85{} of {:,}) ---\nimport os\n[... lines 2-83 are not shown here: "
+    + HIDDEN
+    + " ...]\n"
+)
 
 
 @pytest.fixture
@@ -350,7 +385,10 @@ def test_parts_are_asked_for_changed_and_shown_as_they_are_in_the_repair(with_la
     done = run_code_commit(with_large, *recorded(with_large, *answers))
     prompts, rules = prompts_and_rules(with_large)
     assert (done.returncode, rules) == (0, [[], [], []]), done.stderr
-    assert f"[codebase additions]\n{PART.format('', '', 2003)}def f_20():\n    return 20\n\n" in prompts[1]
+    assert (
+        f"[codebase additions]\n{PART.format('', '', 2003)}def f_20():\n    return 20\n[... lines 86-2003 "
+        in prompts[1]
+    )
     told = "shown in part: large.py (lines 1-1, 84-85); not shown: .env (looks like a secret), large.py: f_2O: no definition"
     assert f"{told} of it; nearest: f_2, f_" in prompts[1]
     assert "large.py: lines 9000-9001: the file has 2,003\n" in prompts[1]
@@ -397,7 +435,7 @@ def test_a_file_that_changed_since_its_part_was_shown_is_stale_and_shown_anew(wi
     done = run_code_commit(with_large, *recorded(with_large, answer, answer))
     prompts, rules = prompts_and_rules(with_large)
     assert (done.returncode, rules) == (0, [["stale"], []]), done.stderr
-    assert PART.format("", "", 2003) in prompts[0]
+    assert PART.format("", "", 2003).replace(f": {HIDDEN}", "") in prompts[0]
     anew = "[codebase additions]\n--- large.py (lines 2-2, 85-86 of 2,004) ---\nimport os\n"
     assert anew in prompts[1]
     assert "they are shown anew: make the change again" in prompts[1]
