@@ -30,7 +30,7 @@ from code_commit.llm.keys import find_secrets, load_keys, require_key
 from code_commit.llm.models import bound_base_url, choose_model
 from code_commit.paths.names import find_protected
 from code_commit.paths.patterns import explain_patterns
-from code_commit.project import AGENT_CONFIG, Project, find_project
+from code_commit.project import AGENT_CONFIG, USER_VARIABLE, Project, find_project
 from code_commit.redaction import Redactor
 from code_commit.runs.diff import FileEdit
 from code_commit.runs.list import UnreadableRun, find_run_folders, read_run
@@ -173,7 +173,12 @@ def count_missing_keys(directory: Folder, runs: Iterable[Mapping[str, Any]]) -> 
 
     Raises NotSetUpError, and NoKeyError for an unusable key.
     """
-    keys, environment, missing = load_keys(_folder(directory)), read_environment(os.environ, []), Counter[str]()
+    variables = {**os.environ, USER_VARIABLE: "off"}  # as a fleet's worker has them
+    keys, environment, missing = (
+        load_keys(_folder(directory), variables),
+        read_environment(os.environ, []),
+        Counter[str](),
+    )
     for given in runs:
         settings = Settings(**{**environment, **given})
         selector = settings.select_model if settings.rollup == "select" else ""

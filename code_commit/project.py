@@ -1,10 +1,15 @@
-"""The local project: its root, its git repository if it has one, and the files of agent-config."""
+"""The local project: its root, its git repository if it has one, and the files of agent-config.
+
+Beside it the folder of what its user keeps for all projects, none of which may lie in the project.
+"""
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from code_commit.errors import Message, NotSetUpError
 from code_commit.files import Tree, explain_unread, read_regular_file
@@ -20,12 +25,16 @@ from code_commit.git import (
     require_utf8_names,
 )
 from code_commit.terminal import shown
+from code_commit.trust import find_top, is_inside
 
 AGENT_CONFIG = "agent-config"
 BUILD_SCRIPT = "build.sh"
 ROLLUP_SCRIPT = "codeRollup.sh"
 LOG_FOLDER_SUFFIX = "-committing-code"
 TRANSACTION_FOLDER = ".txn"
+CONFIG_FILE = "config.toml"
+USER_VARIABLE = "CODE_COMMIT_USER_SETTINGS"
+"""The variable that keeps the user's own settings and keys out, with the value `off`: a fleet's workers have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +104,7 @@ class Project:
 
     @property
     def config_file(self) -> Path:
-        return self.agent_config / "config.toml"
+        return self.agent_config / CONFIG_FILE
 
     @property
     def system_prompts(self) -> Path:
@@ -108,6 +117,60 @@ class Project:
     @property
     def build_script(self) -> Path:
         return self.root / BUILD_SCRIPT
+
+
+class UserFolder(NamedTuple):
+    """The folder of a user's own config.toml and key files, None where none is read.
+
+    `linked` are the names of its files that lead into the project. `warnings` say what is not read, and why.
+    """
+
+    path: Path | None
+    linked: frozenset[str] = frozenset()
+    warnings: tuple[str, ...] = ()
+
+    def file(self, name: str) -> Path | None:
+        """Return the file of this name, None where there is none that may be read."""
+        path = self.path and self.path / name
+        return path if path and name not in self.linked and os.path.lexists(path) else None
+
+
+def find_user_folder(project: Project, environment: Mapping[str, str] = os.environ) -> UserFolder:
+    """Return the folder `code-commit` of $XDG_CONFIG_HOME, else of ~/.config.
+
+    A relative path counts for none (XDG Base Directory Specification). An answer could write whatever lies in the
+    project's work tree, or is linked into it, so none of that is read.
+    """
+    if environment.get(USER_VARIABLE, "").lower() in ("off", "0", "false", "no"):
+        return UserFolder(None)
+    named, folder, warnings = environment.get("XDG_CONFIG_HOME", ""), place_of_user(environment), list[str]()
+    if named and not Path(named).is_absolute():
+        warnings.append(f"$XDG_CONFIG_HOME is {shown(named)}, a relative path: it is not read, name an absolute one")
+    if folder is None or not os.path.lexists(folder):
+        return UserFolder(None, warnings=tuple(warnings))
+    top = str(project.git.work_tree) if project.git else find_top(str(project.root))
+    if is_inside(str(folder), top):
+        why = "lies in the project: none of your own settings and keys is read"
+        return UserFolder(None, warnings=(*warnings, f"{shown_path(folder)} {why}"))
+    linked = frozenset[str]()
+    with suppress(OSError):
+        linked = frozenset(path.name for path in folder.iterdir() if is_inside(str(path), top))
+    warnings += [f"{shown_path(folder / name)} leads into the project: it is not read" for name in sorted(linked)]
+    return UserFolder(folder, linked, tuple(warnings))
+
+
+def place_of_user(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """Return where the folder of a user's own settings is, or would be; None without a home."""
+    base = Path(environment.get("XDG_CONFIG_HOME", ""))
+    if not base.is_absolute():
+        base = Path(os.path.expanduser("~/.config"))  # noqa: PTH111 - no error
+    return base / "code-commit" if base.is_absolute() else None
+
+
+def shown_path(path: Path) -> str:
+    """Return a path for a message, `~` in place of the home folder."""
+    home = os.path.expanduser("~")  # noqa: PTH111 - no error
+    return shown(f"~{str(path)[len(home) :]}" if str(path).startswith(f"{home}/") else str(path))
 
 
 def find_project(directory: Path | None = None) -> Project:

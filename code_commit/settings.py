@@ -1,7 +1,7 @@
 """The settings of a run: each one's name, type, default and explanation.
 
-A setting with a help text is an option of the command line, a variable `CODE_COMMIT_...` and a key of config.toml, in
-this order of precedence. The others are keys of config.toml alone.
+A setting with a help text is an option of the command line, a variable `CODE_COMMIT_...` and a key of config.toml, the
+project's and then the user's own, in this order of precedence. The others are keys of config.toml alone.
 """
 
 import argparse
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 ENVIRONMENT_PREFIX = "CODE_COMMIT_"
 ATTEMPT_VARIABLE, RUN_VARIABLE = "CODE_COMMIT_ATTEMPT", "CODE_COMMIT_RUN"  # for build.sh
 KEYS_VARIABLE = "CODE_COMMIT_KEYS"  # names the folder of a fleet worker's `gemini-key.txt`, `openai-key.txt` ...
-_NO_SETTINGS = (ATTEMPT_VARIABLE, RUN_VARIABLE, KEYS_VARIABLE, "CODE_COMMIT_CHAT_API_KEY", "CODE_COMMIT_PACKAGE")
+_NO_SETTINGS = (
+    *(ATTEMPT_VARIABLE, RUN_VARIABLE, KEYS_VARIABLE, "CODE_COMMIT_CHAT_API_KEY"),
+    *("CODE_COMMIT_USER_SETTINGS", "CODE_COMMIT_PACKAGE"),
+)
 """docs/ci-examples install the package that the last one names."""
 _WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", Mapping: "a table"}
 NOT_NEGATIVE = "0 or more"
@@ -33,7 +36,9 @@ FAILING = "from 1 to 255"
 """The exit codes of a failure."""
 MOST = 10**12  # the limit of any number, so that sums and products stay finite
 _BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
-FILE, LOG, ENVIRONMENT, COMMAND_LINE, SERVER = "config.toml", "log", "environment", "options", "server"
+USER, FILE, LOG, ENVIRONMENT, COMMAND_LINE, SERVER = (
+    *("your own config.toml", "config.toml", "log", "environment", "options", "server"),
+)
 """The sources of settings. The log of a resumed run has all settings."""
 
 
@@ -55,9 +60,10 @@ class Facet(Enum):
     BUILD = "how the build of one and the same tree ends, and no more"
     LIMIT = "money, time or room; a task of a fleet goes on if it changes"
     MODEL = "the name of an LLM"
+    ADDED = "a list to which the user's own adds; it replaces any other"
 
 
-APPLY, RESUME, ROLLUP, OUTPUT, BUILD, LIMIT, MODEL = Facet
+APPLY, RESUME, ROLLUP, OUTPUT, BUILD, LIMIT, MODEL, ADDED = Facet
 
 
 class Setting:
@@ -214,7 +220,9 @@ class Settings(NamedTuple):
     allow: Annotated[
         tuple[str, ...], Setting("only paths matching GLOB may change (.gitignore syntax, repeatable)", "GLOB"), APPLY
     ] = ()
-    protect: Annotated[tuple[str, ...], Setting("paths matching GLOB must not change (repeatable)", "GLOB"), APPLY] = ()
+    protect: Annotated[
+        tuple[str, ...], Setting("paths matching GLOB must not change (repeatable)", "GLOB"), APPLY, ADDED
+    ] = ()
     strict: Annotated[
         bool, Setting("reject changes to an existing file that the rollup lacks or has in another version"), APPLY
     ] = False
@@ -258,7 +266,7 @@ class Settings(NamedTuple):
     """The values of each source, the strongest last; empty if a program made the settings."""
 
     def source_of(self, name: str) -> str:
-        """Return the source of a setting's value: `FILE`, `LOG`, `ENVIRONMENT`, `COMMAND_LINE`, or ""."""
+        """Return the source of a setting's value: `USER`, `FILE`, `LOG`, `ENVIRONMENT`, `COMMAND_LINE`, or ""."""
         return next((source for source, given in [*self.sources.items()][::-1] if name in given), "")
 
     def origin(self, name: str) -> tuple[str | Named, Mapping[str, Any]]:
@@ -266,8 +274,18 @@ class Settings(NamedTuple):
         source = self.source_of(name)
         if not source:
             return "", {}
-        spelled = {FILE: f"config.toml's {name}", ENVIRONMENT: ENVIRONMENT_PREFIX + name.upper()}
+        spelled = {ENVIRONMENT: ENVIRONMENT_PREFIX + name.upper()}
+        spelled |= {file: f"{file}'s {name}" for file in (USER, FILE)}
         return spelled.get(source, Named(name)), self.sources[source]
+
+    @property
+    def provenance(self) -> str:
+        """The sources of all values that are no defaults, in words, the strongest first."""
+        said = []
+        for source in [*self.sources][::-1]:
+            names = [name for name in self.sources[source] if self.source_of(name) == source or _is_merged(name)]
+            said += [f"{', '.join(names)} from {source}"] if names else []
+        return "; ".join(said) or "all defaults"
 
     def as_record(self) -> dict[str, Any]:
         """Return the settings as run.json holds them, with prices as objects."""
@@ -318,26 +336,52 @@ def add_settings(parser: argparse.ArgumentParser, names: Collection[str] = tuple
 
 
 def load_settings(project: "Project", options: Options, environment: Mapping[str, str] = os.environ) -> Settings:
-    """Merge the options with the environment and config.toml. Raises NotSetUpError with all problems."""
+    """Merge the options with environment, config.toml and the user's own. Raises NotSetUpError with all problems."""
+    from code_commit.project import AGENT_CONFIG
+
     problems: list[str] = []
-    sources = {}
+    sources = {USER: read_user_settings(project, environment, problems)}
     if options.keys() >= SETTINGS.keys():
         sources[LOG] = _checked(options, problems)
     else:
-        sources[FILE] = _read_config_file(project.config_file, problems)
+        path = project.config_file
+        sources[FILE] = _read_config_file(path, f"{AGENT_CONFIG}/{path.name}", problems)
         sources[ENVIRONMENT] = read_environment(environment, problems)
         sources[COMMAND_LINE] = _checked(options, problems)
     if problems:
         raise NotSetUpError("\n".join(problems))
     values = {name: value for given in sources.values() for name, value in given.items()}
+    if LOG not in sources:
+        values |= _merged(values, sources[USER])
     return Settings(**values, sources={source: given for source, given in sources.items() if given})
 
 
-def _read_config_file(path: "Path", problems: list[str]) -> dict[str, Any]:
-    from code_commit.files import explain_unread, read_regular_file  # `--help` needs neither this nor pathlib
-    from code_commit.project import AGENT_CONFIG
+def _is_merged(name: str) -> bool:
+    """Tell whether the user's own value adds to the project's: a table by its keys, or a list of the facet."""
+    return SETTINGS[name].kind is Mapping or ADDED in SETTINGS[name].facets
 
-    shown_path = f"{AGENT_CONFIG}/{path.name}"
+
+def _merged(values: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings whose value the user's own adds to."""
+    merged = dict[str, Any]()
+    for name in filter(_is_merged, own):
+        value = values[name]
+        is_table = isinstance(value, Mapping)
+        merged[name] = {**own[name], **value} if is_table else tuple(dict.fromkeys([*own[name], *value]))
+    return merged
+
+
+def read_user_settings(project: "Project", environment: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
+    """Return the settings of the user's own config.toml, {} where none is read, and append what is wrong with them."""
+    from code_commit.project import CONFIG_FILE, find_user_folder, shown_path
+
+    path = find_user_folder(project, environment).file(CONFIG_FILE)
+    return _read_config_file(path, shown_path(path), problems) if path else {}
+
+
+def _read_config_file(path: "Path", shown_path: str, problems: list[str]) -> dict[str, Any]:
+    from code_commit.files import explain_unread, read_regular_file  # `--help` needs neither this nor pathlib
+
     try:
         content = read_regular_file(path)
     except FileNotFoundError:

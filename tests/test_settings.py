@@ -278,6 +278,7 @@ FOR = {
         *("keep_runs", "keep_days", "prices"),
     ),
     Facet.MODEL: ("model", "select_model", "fallback_model"),
+    Facet.ADDED: ("protect",),
 }  # fmt: skip
 
 

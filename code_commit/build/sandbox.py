@@ -1,7 +1,8 @@
 """The sandboxes that bubblewrap (bwrap) builds around build.sh: `guard` and `strict`.
 
-In `guard` agent-config is an empty folder, and the protected files are read-only. `strict` also takes the network, the
-other processes, every home folder but for the tools in it, and the right to write anywhere but in the project.
+In `guard` agent-config and the user's own settings are empty folders, and the protected files are read-only. `strict`
+also takes the network, the other processes, every home folder but for the tools in it, and the right to write anywhere
+but in the project.
 """
 
 import errno
@@ -21,7 +22,7 @@ from code_commit.build.process import Started, end_guardian, start_process
 from code_commit.errors import Named, NotSetUpError
 from code_commit.files import read_regular_file, write_all
 from code_commit.paths.protected import protected_from_build, watched_from_build
-from code_commit.project import AGENT_CONFIG, Project
+from code_commit.project import AGENT_CONFIG, Project, find_user_folder
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.trust import find_program, outside_environment, search_outside
@@ -128,20 +129,25 @@ class Sandbox(NamedTuple):
         yield "--new-session"
         homes = self._homes(project, environment) if self.mode == "strict" else []
         yield from _strict(self, homes) if self.mode == "strict" else _guard()
+        user = find_user_folder(project, environment)
+        hidden = os.path.realpath(user.path) if user.path and user.path.is_dir() else ""
+        yield from ("--tmpfs", hidden) if hidden else ()
         yield from _bind("--bind", project.root)  # a mount point cannot be renamed
         git = project.git
         for folder in dict.fromkeys((git.common_dir, git.git_dir) if git else ()):
             if folder.is_dir():
                 yield from _bind("--ro-bind" if self.mode == "strict" else "--bind", folder)
-        for key in sorted(project.agent_config.glob("*-key.txt")):
-            if key.is_symlink() and key.is_file():  # the rest of agent-config is hidden with its folder
-                yield from ("--ro-bind", os.devnull, os.path.realpath(key))
+        own = (path for path in (Path(hidden).iterdir() if hidden else ()) if path.name not in user.linked)
+        for file in sorted([*project.agent_config.glob("*-key.txt"), *own]):
+            if file.is_symlink() and file.is_file():  # the rest is hidden with its folder
+                yield from ("--ro-bind", os.devnull, os.path.realpath(file))
         for path in (*protected, *watched_from_build(project)):
             if not path.is_symlink() and (path.is_file() or path.is_dir()):  # a bind would go to a link's target
                 yield from _bind("--ro-bind", path)
         if project.agent_config.is_dir():
-            hidden = os.path.realpath(project.agent_config)
-            yield from ("--tmpfs", hidden, "--remount-ro", hidden)
+            empty = os.path.realpath(project.agent_config)
+            yield from ("--tmpfs", empty, "--remount-ro", empty)
+        yield from ("--remount-ro", hidden) if hidden else ()
         for home in _outermost(homes):
             yield from ("--remount-ro", str(home))  # behind all that is mounted in it
         if os.geteuid() == 0:

@@ -33,7 +33,7 @@ from code_commit.llm.local import find_server, with_window
 from code_commit.llm.models import bound_base_url, choose_fallback, choose_model, doubt_model, require_price
 from code_commit.llm.vendor import LlmConfig, ModelChoice
 from code_commit.paths.protected import watched_from_build
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_text, require_text
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, find_user_folder, read_text, require_text
 from code_commit.prompts.layout import doubt_overrides, load_system_prompts
 from code_commit.redaction import Redactor
 from code_commit.runs.words import count
@@ -235,7 +235,8 @@ def _load_settings(
     report: Report, project: Project, options: Options, environment: Mapping[str, str]
 ) -> Settings | None:
     """Return the settings, which also tell a chat key from a dummy that no prompt or file is refused for."""
-    settings = report.ask("settings", lambda: load_settings(project, options, environment))
+    settings = report.ask("settings", lambda: load_settings(project, options, environment), lambda it: it.provenance)
+    report.warn(*find_user_folder(project, environment).warnings)
     if settings and (settings.base_url or settings.fallback_base_url):
         report.redactor = Redactor(find_secrets(project, environment, settings.base_url, settings.fallback_base_url))
     return settings

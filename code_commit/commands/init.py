@@ -1,23 +1,34 @@
 """`code-commit init`: write what a project lacks to be worked on; touch nothing that exists."""
 
+from argparse import ArgumentParser
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from code_commit.codebase.select import find_environments
-from code_commit.commands import NoArguments
 from code_commit.commands.build_scripts import build_script_for, leaves_of
-from code_commit.commands.output import print_text
+from code_commit.commands.output import current_folder, print_text
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.git import UnansweredError
 from code_commit.llm.keys import load_keys, require_key
 from code_commit.llm.local import find_server
 from code_commit.llm.models import choose_model
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, find_project
+from code_commit.project import (
+    AGENT_CONFIG,
+    BUILD_SCRIPT,
+    CONFIG_FILE,
+    Project,
+    find_project,
+    find_user_folder,
+    place_of_user,
+    shown_path,
+)
 from code_commit.settings import load_settings
 from code_commit.terminal import shown, terminal_width, wrapped
+from code_commit.trust import find_top, is_inside
 from code_commit.verify import ignored_paths
 
 DESCRIPTION = """\
@@ -26,10 +37,12 @@ config.toml, an empty query.txt and a supervisor.sh; a build.sh that fits what
 it finds (pyproject.toml, package.json, Cargo.toml, go.mod, Makefile ...) and
 names what it leaves out or cannot test; in .gitignore the line /agent-config,
 and those of installed packages and of what that build makes (.venv, target).
-Touches nothing that exists."""
+Touches nothing that exists. With --user it writes your own config.toml for all
+projects instead, in ~/.config/code-commit ($XDG_CONFIG_HOME)."""
 
 EXAMPLES = """\
-code-commit init"""
+code-commit init
+code-commit init --user"""
 _NEXT_STEPS = f"""\
 Next:
   1. See that {BUILD_SCRIPT} builds and tests the project; commit it and .gitignore.
@@ -45,11 +58,37 @@ Put an API key into {AGENT_CONFIG}/gemini-key.txt, openai-key.txt or
 _NAME_MODEL = """\
 The key from {} is for a server that you name: add
      --model chat:NAME --base-url URL to the next command."""
+_USERS_OWN = """\
+# Your own settings of code-commit, for all projects. Every setting may stand
+# here (code-commit init writes a list of them into a project's agent-config/);
+# an option, a variable and the project's config.toml come first. Patterns of
+# protect add to the project's, tables are merged by their keys.
+#
+# API keys may lie beside this file: gemini-key.txt, openai-key.txt,
+# anthropic-key.txt, chat-key.txt (chmod 600 them). A key of a project, or of a
+# variable, comes first.
+
+# model = "openai:gpt-6.2-sol"
+# max_cost = 2.0
+"""
 _PART = "Runs here see and change this folder alone, not the rest of the repository {}."
 _NO_REPOSITORY = "This is not a git repository: git init makes one, to show what changed."
 
 
-def run(_: NoArguments) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """Whose settings to write: the project's, or the user's own."""
+
+    user: bool = False
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--user", action="store_true", help="write your own settings for all projects")
+
+
+def run(arguments: Arguments) -> int:
+    if arguments.user:
+        return _write_users_own()
     project = find_project()
     try:
         written = [*write_ignore_line(project), *_write_agent_config(project), *_write_build_script(project)]
@@ -68,6 +107,29 @@ def run(_: NoArguments) -> int:
     print_text("\n".join([*_notes(project), next_steps]))
     if server:
         print_text(f"Or without a key:\n{server}")
+    return EXIT_SUCCESS
+
+
+def _write_users_own() -> int:
+    """Write the user's own config.toml if it is missing. Raises NotSetUpError."""
+    folder, project = place_of_user(), current_folder()
+    if folder is None:
+        raise NotSetUpError("there is no home folder: set HOME, or $XDG_CONFIG_HOME, to an absolute path")
+    if is_inside(str(folder), find_top(str(project.root))):
+        raise NotSetUpError(f"{shown_path(folder)} lies in this project, where it is not read: set $XDG_CONFIG_HOME")
+    file = folder / CONFIG_FILE
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with file.open("x", encoding="utf-8") as config:
+            config.write(_USERS_OWN)
+    except FileExistsError:
+        print_text(f"{shown_path(file)} is there, nothing was written.")
+    except OSError as error:
+        raise NotSetUpError(f"{shown_path(file)} cannot be written: {error.strerror}; make it writable") from error
+    else:
+        print_text(f"wrote {shown_path(file)}: your own settings for all projects; your keys may lie beside it")
+    for warning in find_user_folder(project).warnings:
+        print_text(warning)
     return EXIT_SUCCESS
 
 

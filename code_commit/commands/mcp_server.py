@@ -37,9 +37,9 @@ from code_commit.commands.mcp import as_argument
 from code_commit.errors import Interrupted, NotSetUpError, in_words
 from code_commit.files import read_regular_file
 from code_commit.interrupts import ENDING_SIGNALS
-from code_commit.project import AGENT_CONFIG, find_project
+from code_commit.project import AGENT_CONFIG, CONFIG_FILE, find_project
 from code_commit.runs.words import awaited, duration
-from code_commit.settings import load_settings
+from code_commit.settings import FILE, Settings, load_settings
 from code_commit.terminal import shown
 from code_commit.trust import own_command, with_parent_death_signal
 from code_commit.version import __version__
@@ -123,13 +123,18 @@ class _RunArguments(_Arguments):
                 )
         for name in ("allow", "protect"):
             if getattr(self, name) and getattr(own, name):
-                raise ValueError(f"{name}: agent-config/config.toml sets it and takes precedence; omit it")
+                raise ValueError(f"{name}: {_place_of(own, name)} sets it and takes precedence; omit it")
         if self.max_cost and own.max_cost and self.max_cost > own.max_cost:
-            raise ValueError(f"max_cost: agent-config/config.toml grants {own.max_cost:g} at most")
+            raise ValueError(f"max_cost: {_place_of(own, 'max_cost')} grants {own.max_cost:g} at most")
         words = [] if self.query is None else [f"-m={self.query}"]
         words += [f"--model={self.model}"] if self.model else []
         words += [f"--max-cost={self.max_cost}"] if self.max_cost is not None else []
         return [*words, *(f"--allow={glob}" for glob in self.allow), *(f"--protect={glob}" for glob in self.protect)]
+
+
+def _place_of(own: Settings, name: str) -> str:
+    source = own.source_of(name)
+    return f"{AGENT_CONFIG}/{CONFIG_FILE}" if source == FILE else source
 
 
 class _RunName(_Arguments):

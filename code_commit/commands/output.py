@@ -15,7 +15,7 @@ from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted
 from code_commit.files import read_regular_file
 from code_commit.interrupts import hold_signals
 from code_commit.llm.keys import find_secrets
-from code_commit.project import TRANSACTION_FOLDER, Project, find_project
+from code_commit.project import CONFIG_FILE, TRANSACTION_FOLDER, Project, find_project, find_user_folder
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import Command, Event, RunRecord, error_facts, utc_timestamp
@@ -127,10 +127,12 @@ class Output(NamedTuple):
 
 
 def output_of(options: Options) -> Output:
-    """Read the three from options, environment and config.toml, even beside unfit settings."""
+    """Read the three from options, environment and both config.toml, even beside unfit settings."""
     told: dict[str, object] = {}
-    with suppress(OSError, ValueError):
-        told |= tomllib.loads(read_regular_file(current_folder().config_file).decode())
+    folder = current_folder()
+    for file in filter(None, (find_user_folder(folder).file(CONFIG_FILE), folder.config_file)):
+        with suppress(OSError, ValueError):
+            told |= tomllib.loads(read_regular_file(file).decode())
     for name in Output._fields:
         with suppress(KeyError, ValueError):
             told[name] = OPTIONS[name].parse(os.environ[ENVIRONMENT_PREFIX + name.upper()])

@@ -63,6 +63,8 @@ def run_main_job(project: Project, options: Options, progress: Progress, inputs:
         progress.say(message)
     plan, choice = plan_run(project, options, inputs), None
     progress.redactor = plan.redactor
+    if progress.verbose:
+        progress.say(f"settings: {plan.settings.provenance}")
     if not project.agent_config.exists():
         progress.say(f"making {AGENT_CONFIG}/, which is missing")
     if plan.request and plan.request.select:

@@ -36,14 +36,21 @@ from code_commit.fleet.page import Pages, write_pages
 from code_commit.fleet.repositories import find_unfit
 from code_commit.fleet.results import Result, load_lines, load_results, results_folder
 from code_commit.fleet.table import FleetTable
-from code_commit.fleet.tasks import FleetTask, list_repositories, make_matrix, parse_tasks, read_tasks
+from code_commit.fleet.tasks import (
+    FleetTask,
+    list_repositories,
+    make_matrix,
+    parse_tasks,
+    read_tasks,
+    with_defaults_of_user,
+)
 from code_commit.fleet.unfinished import ResultStore, Unfinished, log_path
 from code_commit.llm.keys import KEY_VARIABLES
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text, require_text
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_text, require_text
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.words import count
-from code_commit.settings import KEYS_VARIABLE, read_environment
+from code_commit.settings import KEYS_VARIABLE, read_environment, read_user_settings
 from code_commit.terminal import shown, terminal_width
 
 _LANDED_BEFORE, _REMOVED_SINCE = "landed before", "landed before, the branch was removed since"
@@ -109,9 +116,10 @@ def _require_command(options: FleetOptions) -> None:
 def _carry_out(options: FleetOptions) -> int:
     faults: list[str] = []
     read_environment(os.environ, faults)  # or each task of this machine would end by it
+    own = read_user_settings(Project(Path(os.path.realpath("."))), os.environ, faults)
     if faults:
         raise NotSetUpError("\n".join(faults))
-    tasks = _listed(options)
+    tasks = with_defaults_of_user(_listed(options), own)
     if options.model or options.setting or options.trials > 1:
         settings = [*(f"model={model}" for model in options.model), *options.setting]
         tasks = make_matrix(tasks, settings, options.trials)

@@ -18,6 +18,7 @@ from code_commit.api import find_addresses
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.tasks import FleetTask
 from code_commit.git import git_environment, require_git
+from code_commit.project import USER_VARIABLE
 from code_commit.settings import ENVIRONMENT_PREFIX, KEYS_VARIABLE
 from code_commit.terminal import shown
 from code_commit.trust import with_parent_death_signal
@@ -89,12 +90,15 @@ class TaskProcesses:
         return done.stdout.decode("utf-8", "replace").strip()
 
     def command(self, words: list[str], folder: Path) -> subprocess.CompletedProcess[bytes]:
-        """Run a command of ours. Its environment names the task's addresses, so that keys may go there."""
+        """Run a command of ours, without its user's own settings.
+
+        Its environment names the task's addresses, so that keys may go there.
+        """
         settings = self._task.settings
         named = {KEYS_VARIABLE, *(ENVIRONMENT_PREFIX + name.upper() for name in settings)}
         environment = {name: value for name, value in os.environ.items() if name not in named}
         addresses = {ENVIRONMENT_PREFIX + name.upper(): url for name, url in find_addresses(settings).items()}
-        return self._run(words, folder, environment | addresses)
+        return self._run(words, folder, environment | addresses | {USER_VARIABLE: "off"})
 
     def _run(
         self, words: list[str], folder: Path, environment: Mapping[str, str]

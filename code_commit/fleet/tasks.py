@@ -37,6 +37,7 @@ LIMITS = settings_for(Facet.LIMIT)
 """Settings that may change without making it another task: it continues."""
 _NOT_IN_PROMPT = settings_for(Facet.LIMIT, Facet.BUILD, Facet.OUTPUT)
 """Settings that affect neither the prompt nor the answer."""
+_ADDED = settings_for(Facet.ADDED)
 
 NO_BUILD = (
     f'{BUILD_SCRIPT} is missing: supply it as "build" of the task or of the defaults line (with -m: --build FILE)'
@@ -238,6 +239,39 @@ def make_matrix(tasks: Sequence[FleetTask], settings: Sequence[str], trials: int
         made[-1]._list = task._list  # noqa: SLF001 - no field of the line
     for _, mistake in _taken({number: task.id for number, task in enumerate(made)}):
         raise NotSetUpError(mistake)
+    return made
+
+
+def with_defaults_of_user(tasks: Sequence[FleetTask], own: Mapping[str, Any]) -> list[FleetTask]:
+    """Return each task with the user's own settings as defaults of its own. Raises NotSetUpError.
+
+    An address is left out where the task names another provider's model, and so is what only a terminal needs.
+    """
+    left_out = {*settings_for(Facet.OUTPUT), "approve", "dry_run"}
+    own = _bound({name: value for name, value in own.items() if name not in left_out})
+    if "prices" in own:
+        tables = {model: price._asdict().items() for model, price in own["prices"].items()}
+        own["prices"] = {
+            model: {name: part for name, part in parts if part is not None} for model, parts in tables.items()
+        }
+    if not own:
+        return list(tasks)
+    made = []
+    for task in tasks:
+        given, defaults = _bound(task.settings), dict(own)
+        for role in ("", "fallback_"):
+            model, url = given.get(f"{role}model"), defaults.get(f"{role}base_url", "")
+            if model and not url.startswith(f"{provider_of(model)}:"):
+                defaults.pop(f"{role}base_url", None)
+        added = {name: [*dict.fromkeys([*own[name], *given.get(name, ())])] for name in own.keys() & {*_ADDED}}
+        tables = {name: {**own[name], **given.get(name, {})} for name in own.keys() & {"prices"}}
+        try:
+            settings = {"settings": defaults | given | added | tables}
+            made.append(FleetTask.model_validate({**task.model_dump(), **settings}))
+        except ValidationError as error:
+            problems = [f"{task.id}, with your own settings: {_explained(details)}" for details in error.errors()]
+            raise NotSetUpError("\n".join(problems)) from error
+        made[-1]._list = task._list  # noqa: SLF001 - no field of the line
     return made
 
 

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 from code_commit.errors import Named, NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.llm.http import is_this_machine
-from code_commit.llm.models import VENDORS, check_base_url
+from code_commit.llm.models import VENDORS, bound_in, check_base_url
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import AGENT_CONFIG, Project
-from code_commit.settings import COMMAND_LINE, ENVIRONMENT_PREFIX, FILE, LOG
+from code_commit.settings import COMMAND_LINE, ENVIRONMENT_PREFIX, FILE, LOG, USER
 from code_commit.terminal import shown
 
 
@@ -21,7 +21,7 @@ def require_address(llm: LlmConfig, project: Project, role: str = "") -> str:
     url = check_base_url(llm.choice, llm.settings, role)
     name, provider = _setting_of(llm, url, role), llm.choice.provider
     source, variable = llm.settings.source_of(name), ENVIRONMENT_PREFIX + name.upper()
-    is_named = os.environ.get(variable) == getattr(llm.settings, name, None)
+    is_named = os.environ.get(variable) == getattr(llm.settings, name, None) or _is_users_own(llm, url, role)
     if llm.key is None or source not in (FILE, LOG) or is_named or _is_remembered(project, provider, url):
         return url
     whose = f"{AGENT_CONFIG}/config.toml" if source == FILE else "the log of this run"
@@ -32,6 +32,18 @@ def require_address(llm: LlmConfig, project: Project, role: str = "") -> str:
         Named(name, f"{provider}:{url}"),
         f" (in CI by the variable {variable}), or put the key itself into {AGENT_CONFIG}/{provider}-key.txt",
     )
+
+
+def _is_users_own(llm: LlmConfig, url: str, role: str) -> bool:
+    """Tell whether the user's own settings name the address too, for the same provider."""
+    own = llm.settings.sources.get(USER, {})
+    lead = f"{role}_" if role else ""
+    if not own.get(f"{lead}base_url"):
+        return False
+    stated = llm.settings._replace(base_url=bound_in(own, lead), sources={})
+    with suppress(NotSetUpError):
+        return bound_in(own, lead).startswith(f"{llm.choice.provider}:") and check_base_url(llm.choice, stated) == url
+    return False
 
 
 def remember_address(llm: LlmConfig, project: Project, role: str = "", *, named: bool = False) -> None:

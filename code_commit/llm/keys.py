@@ -10,7 +10,7 @@ from code_commit.errors import NoKeyError, NotSetUpError
 from code_commit.files import explain_unread, read_regular_file
 from code_commit.llm.models import VENDORS, check_base_url, choose_fallback, choose_model, require_price
 from code_commit.llm.vendor import ApiKey, LlmConfig, ModelChoice
-from code_commit.project import AGENT_CONFIG, Project
+from code_commit.project import AGENT_CONFIG, Project, find_user_folder, shown_path
 from code_commit.settings import KEYS_VARIABLE, Settings
 from code_commit.terminal import shown
 
@@ -32,20 +32,25 @@ class Keys(dict[str, ApiKey]):
 
 
 def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> Keys:
-    """Return each provider's key, from its file or else its variable. Raises NotSetUpError for an unsafe file."""
-    keys = Keys()
+    """Return each provider's key: of its file in agent-config, its variable, or the user's own file, in this order.
+
+    Raises NotSetUpError for an unsafe file.
+    """
+    keys, user = Keys(), find_user_folder(project, environment)
     for provider, variable in KEY_VARIABLES.items():
-        file_key = _read_key_file(project, provider)
-        source = variable if file_key is None else f"{AGENT_CONFIG}/{provider}-key.txt"
-        value = environment.get(variable, "") if file_key is None else file_key
-        problem = _key_problem(value)
-        if not problem:
-            in_project = file_key is not None and _lies_in_project(project, provider)
+        name = f"{provider}-key.txt"
+        value, source = _read_key_file(project.agent_config / name, f"{AGENT_CONFIG}/{name}"), f"{AGENT_CONFIG}/{name}"
+        in_project = value is not None and _lies_in_project(project, provider)
+        if value is None:
+            value, source = environment.get(variable) or None, variable
+        if value is None and (own := user.file(name)):
+            value, source = _read_key_file(own, shown_path(own)), shown_path(own)
+        if value is not None and not (problem := _key_problem(value)):
             keys[provider] = ApiKey(provider, value, source, in_project)
-        elif value or file_key is not None:
+        elif value is not None:
             keys.unfit[provider] = f"{source} {problem}"
         elif misnamed := _find_misnamed_file(project, provider):
-            keys.unfit[provider] = f"{AGENT_CONFIG}/{shown(misnamed)} is not read: rename it to {provider}-key.txt"
+            keys.unfit[provider] = f"{AGENT_CONFIG}/{shown(misnamed)} is not read: rename it to {name}"
     return keys
 
 
@@ -63,6 +68,7 @@ def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, 
     this_machine = re.compile(r"(?i)(chat:)?https?://(localhost|127\.[0-9.]+|\[::1\])(:|/|$)")
     is_here = any(base_urls) and all(this_machine.match(url) for url in base_urls if url)
     secrets, folders = [], [project.agent_config, *map(Path, filter(None, [environment.get(KEYS_VARIABLE)]))]
+    folders += filter(None, [find_user_folder(project, environment).path])
     for provider, variable in KEY_VARIABLES.items():
         found = [environment.get(variable, "")]
         for folder in folders:
@@ -85,19 +91,18 @@ def require_key(provider: str, keys: Keys) -> ApiKey | None:
     raise NoKeyError(f"no key for {provider}: {way}", provider=provider)
 
 
-def _read_key_file(project: Project, provider: str) -> str | None:
-    path = project.agent_config / f"{provider}-key.txt"
-    shown_path = f"{AGENT_CONFIG}/{path.name}"
+def _read_key_file(path: Path, name: str) -> str | None:
+    """Return the text of a key file, None where it is missing; `name` is its path for messages."""
     try:
         folder_mode, mode = path.parent.stat().st_mode, path.stat().st_mode
         text = read_regular_file(path).decode("utf-8-sig", "replace")
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise NotSetUpError(explain_unread(path, shown_path, error)) from error
+        raise NotSetUpError(explain_unread(path, name, error)) from error
     groups_that_reach_it = (folder_mode & 0o011) << 2  # search bits of the folder, at the place of the read bits
     if mode & groups_that_reach_it:
-        raise NotSetUpError(f"{shown_path} can be read by others: chmod 600 {shown_path}")
+        raise NotSetUpError(f"{name} can be read by others: chmod 600 {name}")
     return text.rstrip("\r\n")
 
 

@@ -4,7 +4,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Container, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from code_commit.errors import Message, Named, NoKeyError, NotSetUpError, TooLittleMoneyError
 from code_commit.exchange import Prompt, Usage
@@ -13,7 +13,7 @@ from code_commit.llm.http import is_this_machine
 from code_commit.llm.ledger import ROUNDING
 from code_commit.llm.vendor import LlmConfig, Model, ModelChoice, Vendor, estimate_tokens, max_output, most_tokens
 from code_commit.project import AGENT_CONFIG
-from code_commit.settings import SERVER, Price, Settings, did_you_mean
+from code_commit.settings import SERVER, USER, Price, Settings, did_you_mean
 from code_commit.terminal import shown
 
 VENDORS: dict[str, Vendor] = {each.VENDOR.name: each.VENDOR for each in (gemini, openai, anthropic, chat, replay)}
@@ -120,6 +120,8 @@ def check_base_url(choice: ModelChoice, settings: Settings, role: str = "") -> s
     owner, _, address = bound_base_url(settings).partition(":")
     if owner not in ("", *VENDORS):
         owner, address = choice.provider, settings.base_url
+    if owner not in ("", choice.provider) and vendor.base_url and settings.source_of(f"{lead}base_url") == USER:
+        return vendor.base_url  # the user's own is for the models of its provider alone
     url = _check_url(address, settings.allow_http, Named(f"{lead}base_url"))
     if owner != choice.provider:
         raise NotSetUpError(*_explain_owner(choice, settings, owner, role))
@@ -136,11 +138,15 @@ def bound_base_url(settings: Settings, role: str = "") -> str:
     The provider is the one written before the URL, or that of the model that the same source names, else "". A URL
     that a program gave is returned as it is.
     """
-    name = f"{role}base_url"
-    url, (_, given) = getattr(settings, name), settings.origin(name)
-    if not url or not given or url.partition(":")[0] in ("", *VENDORS):
+    url, (_, given) = getattr(settings, f"{role}base_url"), settings.origin(f"{role}base_url")
+    return bound_in(given, role) if url and given else str(url)
+
+
+def bound_in(given: Mapping[str, Any], role: str = "") -> str:
+    """Return the base URL that one source gives, as `bound_base_url` does. Raises NotSetUpError."""
+    url, beside = given.get(f"{role}base_url", ""), given.get(f"{role}model")
+    if url.partition(":")[0] in ("", *VENDORS):
         return str(url)
-    beside = given.get(f"{role}model")
     return f"{choose_model(beside).provider if beside else ''}:{url}"
 
 
