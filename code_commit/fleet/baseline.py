@@ -41,7 +41,7 @@ class UnpaidStore:
     def paid_for(self, _: FleetTask) -> float:
         return 0.0
 
-    def count(self, result: Result) -> Result:
+    def count(self, result: Result, _: bytes = b"") -> Result:
         return result
 
     def take_up(self, _: Mapping[str, bytes]) -> float:

@@ -18,7 +18,7 @@ from code_commit.fleet.builds import Source, copy_path, remove_copy
 from code_commit.fleet.processes import TaskSupervision, WorkerError
 from code_commit.fleet.results import TaskOutcome, packed, read_own, write_own
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.unfinished import STARTS, latest_log, log_path, starts_file
+from code_commit.fleet.unfinished import STARTS, cost_in_log, latest_log, log_path, starts_file
 from code_commit.fleet.worker import TASK_PREFIX, left_log, machine_failed, run_task
 from code_commit.version import __version__
 
@@ -52,8 +52,10 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
     tell("begun")
     try:
         hidden: list[str | Path] = [*_tls_keys(worker), task.list_file]
-        supervision = TaskSupervision(is_wanted, lambda: tell("limited"), keep, hidden, event)
-        outcome = run_task(task, source, _place(worker, fleet), max_cost, supervision, latest_log(log, kept, fleet))
+        log = latest_log(log, kept, fleet)
+        start = f"{event} {cost_in_log(log)!r}"
+        supervision = TaskSupervision(is_wanted, lambda: tell("limited"), keep, hidden, start)
+        outcome = run_task(task, source, _place(worker, fleet), max_cost, supervision, log)
         if outcome.log or not kept.exists():
             _keep(kept, outcome.log or packed({}, {STARTS: starts_file(kept, event, is_over=True)}))
     except Exception as error:  # noqa: BLE001 - a full disk of the worker, or a bug, is this task's end alone

@@ -326,7 +326,7 @@ class Dispatcher:
             del self._sent[number]
             if result is None:
                 self._lose(sent)
-            is_too_dear = self._settle(number, sent, result)
+            is_too_dear = self._settle(number, sent, outcome)
             sent.lost += is_worker_lost
             if result is None:
                 self._bundles.pop(sent.task.place, None)  # the lost worker may have been the only one that had it
@@ -356,11 +356,11 @@ class Dispatcher:
         self._goes_on = self._store.take(task, outcome or TaskOutcome(machine_failed(task, lost)))
         self._unconfirmed.discard(task.id)
 
-    def _settle(self, number: int, sent: _QueuedTask, result: Result | None) -> bool:
+    def _settle(self, number: int, sent: _QueuedTask, outcome: TaskOutcome | None) -> bool:
         """Record the cost of a task; return whether it could continue with more money."""
-        if result:
-            self._store.count(result)
-        sent.need, sent.future = result.needed_usd if result else 0.0, None
+        if outcome:
+            self._store.count(outcome.result, outcome.log)
+        sent.need, sent.future = outcome.result.needed_usd if outcome else 0.0, None
         cost = self._store.paid_for(sent.task) - sent.spent
         is_too_dear = self._budget.settle(number, cost, sent.need, sent.limit)
         sent.continued += cost

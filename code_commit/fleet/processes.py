@@ -32,7 +32,7 @@ class TaskSupervision(NamedTuple):
     """Callbacks to the sender of a task: `is_wanted` tells whether to continue, `limited` is called for an answer 429.
 
     `logged` gets the packed log as it grows. `hidden` are files that a sandbox hides from builds, if they exist here.
-    `start` names the start of the task, in its log.
+    `start` is the line for this start in its log, as `starts_file` takes it.
     """
 
     is_wanted: Callable[[], bool] = lambda: True

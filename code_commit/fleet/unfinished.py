@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,7 +51,7 @@ _DIGITS = 16
 """The length of a task's digest in the name of its log: the log of another task is ignored."""
 _LOG_NAME = rf"\.[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}\.[0-9a-f]{{{_DIGITS}}}\.log"
 STARTS = "starts.txt"
-"""In a log: each start that wrote it, with `ended` behind one of which it tells all."""
+"""In a log: each start that wrote it, the cost of the run as it went on with it, and `ended` if the log tells all."""
 _ENDED, _MEMBERS = " ended", 3
 _FINAL = [status for status in Status if status.is_final]
 
@@ -70,11 +70,22 @@ def latest_log(log: bytes, kept: Path, fleet: str = "") -> bytes:
     return log
 
 
+def cost_in_log(log: bytes) -> float:
+    """Return the most that the run of a packed log has cost, 0 without a log that can be read."""
+    with suppress(ValueError):
+        return _read(log).cost.highest if log else 0.0
+    return 0.0
+
+
 class _Log(NamedTuple):
-    """A packed log, read: the record, None where no run began, and whether each start that wrote it has ended."""
+    """A packed log, read: the record, None where no run began, and whether each start that wrote it has ended.
+
+    `begun` is the cost of the run as each start went on with it, where the log tells it.
+    """
 
     record: RunRecord | None
     starts: dict[str, bool]
+    begun: dict[str, float]
 
     @property
     def cost(self) -> Cost:
@@ -106,18 +117,23 @@ def _read(log: bytes) -> _Log:
             for member in islice(tar, _MEMBERS)
             if member.name in ("run.json", STARTS)
         }
-    starts = dict.fromkeys(found.get(STARTS, b"").decode().split("\n"), False)
-    starts = {line.removesuffix(_ENDED): line.endswith(_ENDED) for line in starts if line}
+    lines = [line for line in found.get(STARTS, b"").decode().split("\n") if line]
+    words = [line.removesuffix(_ENDED).split() for line in lines]
+    starts = {name: line.endswith(_ENDED) for (name, *_), line in zip(words, lines, strict=True)}
     if not starts and "run.json" not in found:
         raise ValueError("the packed log has no record")
-    return _Log(load_run_record(found["run.json"]) if "run.json" in found else None, starts)
+    record = load_run_record(found["run.json"]) if "run.json" in found else None
+    return _Log(record, starts, {name: float(cost) for name, *costs in words for cost in costs})
 
 
 def starts_file(folder: Path, start: str, *, is_over: bool) -> bytes:
-    """Return the content of a log's file of starts with this one, `folder` being the log as it began."""
-    lines = []
+    """Return the content of a log's file of starts with this one, `folder` being the log as it began.
+
+    A start is its name, and behind it the cost of the run as it goes on with it.
+    """
+    lines, name = [], start.partition(" ")[0]
     with suppress(OSError):
-        lines = [line for line in (folder / STARTS).read_text().split("\n") if line and line.split()[0] != start]
+        lines = [line for line in (folder / STARTS).read_text().split("\n") if line and line.split()[0] != name]
     return "\n".join([*lines, f"{start}{_ENDED}" if is_over else start]).encode() if start else b""
 
 
@@ -151,6 +167,12 @@ class Unfinished:
         for line in lines:
             self._costs[line.id] = dict(line.runs)
             self._over.add(line.start)
+        for path in out.glob(".*.start"):
+            task, _, start = path.name[1 : -len(".start")].rpartition(".")
+            if start in self._over or start in self._costs[task]:
+                path.unlink()
+            else:
+                self.lose(task, start)
         self._logs: defaultdict[str, set[Path]] = defaultdict(set)
         for path in out.glob(".*.log"):
             task = path.name[1 : -_DIGITS - len("..log")]
@@ -160,12 +182,6 @@ class Unfinished:
             except (OSError, ValueError) as error:
                 message = f"{path} is damaged, so the cost of its task is unknown: delete it if you accept that"
                 raise NotSetUpError(message) from error
-        for path in out.glob(".*.start"):
-            task, _, start = path.name[1 : -len(".start")].rpartition(".")
-            if start in self._over or start in self._costs[task]:
-                path.unlink()
-            else:
-                self.lose(task, start)
 
     @property
     def spent(self) -> Cost:
@@ -242,9 +258,12 @@ class Unfinished:
         """Return the most that all runs of a task have cost so far."""
         return sum((settled or 0.0) + (most or 0.0) for settled, most in self._costs[task.id].values())
 
-    def count(self, result: Result) -> Result:
-        """Return the result of a run with what all runs of its task have cost."""
+    def count(self, result: Result, log: bytes = b"") -> Result:
+        """Return the result of a run, which has this packed log, with what all runs of its task have cost."""
         costs = self._costs[result.id]
+        with suppress(ValueError):
+            if log:
+                self._shorten(costs, _read(log))
         if result.run:
             costs[result.run] = (result.cost_usd, result.unsettled_usd)
         return result.with_runs(costs)
@@ -269,14 +288,25 @@ class Unfinished:
         if told.record is None:
             raise ValueError("the packed log has no record")
         costs, cost, run = self._costs[task], told.cost, first_run(told.record)
-        if (writer := next(reversed(told.starts), "")) in costs and (rest := costs[writer][1]) is not None:
-            settled, unsettled = costs.get(run, (0.0, 0.0))
-            limit = self._limits.get(writer, rest + (settled or 0.0) + (unsettled or 0.0))
-            costs[writer] = (0.0, max(limit - cost.highest, 0.0))
+        self._shorten(costs, told)
         costs[run] = (cost.settled, cost.unsettled)
-        self._told[writer] = cost.highest
+        self._told[next(reversed(told.starts), "")] = cost.highest
         self._end_all(task, told)
         return cost.highest
+
+    def _shorten(self, costs: dict[str, tuple[float | None, float | None]], told: _Log) -> None:
+        """Count of each lost start that wrote this log only what it may have spent beyond what the log tells.
+
+        The log has its costs until the next start went on with the run.
+        """
+        if told.record is None:
+            return
+        settled, unsettled = costs.get(first_run(told.record), (0.0, 0.0))
+        for start, following in pairwise([*told.starts, ""]):
+            if start in costs and (rest := costs[start][1]) is not None:
+                known = told.begun.get(following, 0.0) if following else told.cost.highest
+                limit = self._limits.get(start, rest + (settled or 0.0) + (unsettled or 0.0))
+                costs[start] = (0.0, min(rest, max(limit - known, 0.0)))
 
     def _end_all(self, task: str, told: _Log) -> None:
         for start, is_over in told.starts.items():
@@ -359,7 +389,7 @@ class ResultStore:
             if outcome.log and outcome.result.status not in _FINAL:
                 self.keep(task, outcome.log)
             facts: Any = {"path": str(task.path or ""), "baseline": self._baselines.of(task).state}
-            outcome = outcome._replace(result=replace(self._unfinished.count(outcome.result), **facts))
+            outcome = outcome._replace(result=replace(self._unfinished.count(outcome.result, outcome.log), **facts))
             if is_over:
                 store_result(self._out, outcome, self._results)
             elif outcome.result.run:
