@@ -78,8 +78,8 @@ def find_additions(
 ) -> list[FileView]:
     """Return the files that the output names and the codebase lacks, without `known` ones; of long ones some lines.
 
-    Of a long test file these are the lines that failed, and the next tests that use `touched` names: a build may stop
-    at the first failure.
+    A long test file has the lines that failed, and the next tests that use `touched` names: a build may stop at the
+    first failure.
     """
     project = viewer.project
     if project.git is None:

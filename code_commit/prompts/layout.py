@@ -208,12 +208,14 @@ def lay_out(
     output = labelled("build.sh output", build.output) if failed else ""
     unseen = labelled("codebase additions", "".join(added)) if added else ""
     replacements = labelled("file replacements", "".join(changes)) if failed else ""
-    end = replacements + _end(task, closing, rejection, offers_edits=bool(task.edits or late_edits))
+    is_cached = task.layout == "cached"
+    now = phase if is_cached else ""
+    end = replacements + _end(task, now, closing, rejection, offers_edits=bool(task.edits or late_edits))
     parts = {"query": task.query, "codebase": task.codebase.text, "build output": build.output}
     parts |= {"codebase additions": "".join(added), "file replacements": "".join(changes)}
     shows = _sight_of(task, additions, build)
-    if task.layout == "cached":
-        return Prompt(rules, codebase + query, unseen + phase + output + end, parts, shows)
+    if is_cached:
+        return Prompt(rules, codebase + query, unseen + output + end, parts, shows)
     return Prompt(rules + phase, "", output + query + codebase + unseen + end, parts, shows)
 
 
@@ -235,8 +237,11 @@ def lay_out_short(
     return Prompt(system + task.circumstances, flat, last, parts, _sight_of(task, added, build), earlier)
 
 
-def _end(task: Task, closing: str, rejection: Rejection | None, *, offers_edits: bool) -> str:
-    """Return the reasons of a rejection, then what to send now: the task again, where it is short, and the form."""
+def _end(task: Task, phase: str, closing: str, rejection: Rejection | None, *, offers_edits: bool) -> str:
+    """Return the reasons of a rejection, then what to do and send now: the task again, where it is short, and the form.
+
+    It has a label, for the section before it may end with a file.
+    """
     text = ""
     if rejection:
         text = labelled("rejected response", rejection.text)
@@ -245,7 +250,7 @@ def _end(task: Task, closing: str, rejection: Rejection | None, *, offers_edits:
     if rejection and rejection.send_whole:
         paths = ", ".join(map(shown, rejection.send_whole))
         closing = f"Send {paths} whole this time, without ^^^find.\n{closing}"
-    return text + (labelled("answer", closing) if closing and task.layout == "cached" else closing)
+    return text + (labelled("answer", phase + closing) if phase + closing else "")
 
 
 def _tell_attempt(task: Task, history: Sequence[str]) -> str:

@@ -58,12 +58,12 @@ def test_the_cached_layout_keeps_one_prefix_over_all_calls():
     first, repair = lay_out(task), lay_out(task, HISTORY, FailedBuild("error\n", CHANGES), additions)
     assert (first.system, first.stable) == (repair.system, repair.stable)
     assert first.stable == "[codebase]\nthe codebase\n\n[query]\nthe query\n\n"
-    assert first.rest == "INITIAL\n"
+    assert first.rest == "[answer]\nINITIAL\n\n"
     assert repair.rest.startswith(
-        "[codebase additions]\n--- e ---\nseen\n\n--- f ---\ntoo\n\n\n"
-        "REPAIR\nThis is attempt 2 of 4. Before it:\nAttempt 1 changed b.txt\n\n[build.sh output]\nerror\n\n"
-        "[file replacements]\n"
+        "[codebase additions]\n--- e ---\nseen\n\n--- f ---\ntoo\n\n\n[build.sh output]\nerror\n\n[file replacements]\n"
     )
+    told = "REPAIR\nThis is attempt 2 of 4. Before it:\nAttempt 1 changed b.txt\n"
+    assert repair.rest.endswith(f"\n\n[answer]\n{told}\n\n"), "no words of ours stand below a file"
 
 
 ROWS = [f"line {number}\n" for number in range(100)]
@@ -94,8 +94,9 @@ def test_a_prompt_ends_with_what_to_send(query, is_repair, rejected, edits, end)
     spec = next_prompt(make_task(Settings(**settings), CLOSED, query, Codebase(["c\n"])), outcomes)
     settings |= {"prompt_layout": "cached"}
     cached = next_prompt(make_task(Settings(**settings), CLOSED, query, Codebase(["c\n"])), outcomes)
-    assert spec.user.endswith(f"\n\n{end}")
-    assert cached.rest.endswith(f"\n[answer]\n{end}\n")
+    assert spec.user.endswith(f"\n\n[answer]\n{end}\n")
+    assert cached.rest.endswith(f"{end}\n")
+    assert cached.rest.count("[answer]\n") == 1 + cached.rest.count("from its line 1 on:\n[answer]\n")
     assert cached.rest.count("Send whole") == spec.user.count("Send whole") == end.count("Send whole")
 
 
@@ -155,7 +156,7 @@ def test_a_changed_file_that_is_shown_in_part_shows_these_lines_as_they_are_now(
     head, rest = ("".join(NEW.splitlines(keepends=True)[a:b]) for a, b in ((0, 60), (69, 75)))
     assert prompt.rest.endswith(
         f"[file replacements]\n--- FILE REPLACEMENT a.py (lines 1-60, 70-75 of {len(ROWS)}) ---\n"
-        f"{head}[... lines 61-69 are not shown here ...]\n{rest}\n"
+        f"{head}[... lines 61-69 are not shown here ...]\n{rest}\n[answer]\nREPAIR\n\n"
     )
     assert prompt.shows.views == {"a.py": now}
     assert "line 99\n" not in prompt.shows.text, "it is not shown"
