@@ -429,7 +429,7 @@ def _checked(
     if "prices" in values:
         prices = values["prices"].items()
         misplaced = [name for name, parts in prices if name in SETTINGS and not isinstance(parts, Mapping)]
-        problems += [f"{where}{name} stands in the table [prices]: move it above the table" for name in misplaced]
+        problems += [f"{where}{name} is inside the [prices] table: move it above that line" for name in misplaced]
         tables = {model: parts for model, parts in prices if model not in misplaced}.items()
         values["prices"] = {model: _price(parts, problems, f"{where}prices.{model}: ") for model, parts in tables}
     return values

@@ -115,7 +115,7 @@ WRONG_FILES = {
     ),
     "settings in the prices": (
         "[prices]\nmodel = 'chat:x'\n",
-        "config.toml: model stands in the table [prices]: move it above the table",
+        "config.toml: model is inside the [prices] table: move it above that line",
     ),
     "missing price": ("[prices.m]\ninput = 1", "prices.m: output is missing"),
     "negative price": ("prices.m = {input = 1, output = -1}", "prices.m: output must be 0 or more"),
@@ -261,7 +261,7 @@ def test_a_variable_that_something_of_ours_reads_or_sets_is_passed_over(variable
 
 def test_an_unfit_key_is_not_passed_over_for_another_vendors(project):
     keys = load_keys(project, {"OPENAI_API_KEY": "abc", "ANTHROPIC_API_KEY": KEY})
-    with pytest.raises(NotSetUpError, match=r"OPENAI_API_KEY holds no API key, only 3 characters"):
+    with pytest.raises(NotSetUpError, match=r"OPENAI_API_KEY holds only 3 characters, too few for an API key"):
         choose_model("", keys, keys.unfit)
     keys = load_keys(project, {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": "abc"})
     assert choose_model("", keys, keys.unfit).provider == "openai"

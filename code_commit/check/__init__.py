@@ -197,7 +197,7 @@ def _choose_model(settings: Settings, keys: Keys, inputs: RunInputs) -> ModelCho
         if "llm" in inputs.needs and not error.provider and bound_base_url(settings).startswith(":"):
             where = settings.origin("base_url")[0]
             raise NotSetUpError(
-                where, " stands without a model: name both, such as ", Named("model", "chat:NAME")
+                where, " is set without a model: set both, such as ", Named("model", "chat:NAME")
             ) from error
         if "llm" in inputs.needs:
             raise

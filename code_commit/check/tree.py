@@ -83,9 +83,8 @@ def check_nothing_is_tracked(project: Project) -> None:
         raise NotSetUpError(str(error)) from error
     if names:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        raise NotSetUpError(
-            f"git tracks {shown(names[0])}{more}: run git rm -r --cached {AGENT_CONFIG}; replace a committed key"
-        )
+        way = f"run git rm -r --cached {AGENT_CONFIG}, and revoke any key that was committed"
+        raise NotSetUpError(f"git tracks {shown(names[0])}{more}: {way}")
 
 
 def check_build_script(project: Project, environment: Mapping[str, str], warn: Callable[[str], object]) -> None:

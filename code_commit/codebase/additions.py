@@ -36,11 +36,9 @@ _MOST_NEXT_TESTS = 5
 _MENTION = r"((?:[^\s\"'`<>|,;:=*?(]+|\((?!\d))+)(?:[\"']?(?::\[?|, line |\()(\d{1,7}))?"
 _MOST_TOLD, _MOST_HINTS, _LONGEST_NAME = 8, 5, 200
 _LONG, _LONGEST_WHOLE = 40_000, 200_000  # bytes of a file that is not shown whole unasked, and of one never shown whole
-_SHOWN = "[codebase] did not hold it whole, [codebase additions] does now: make the change again, to what stands there"
+_SHOWN = "[codebase] did not hold it whole, [codebase additions] does now: redo the change against that text"
 _NOT_SHOWN = "it cannot be shown whole ({}), so a change could lose the rest: leave its block out and say what it needs"
-_SHOWN_ANEW = (
-    "it has changed since its lines were shown, they are shown anew: make the change again, to what stands now"
-)
+_SHOWN_ANEW = "it has changed since its lines were shown; they are shown again: redo the change against that text"
 _FAILED = r"(?i)\b(fail|error|not ok)"
 _PASSED = r"\s*(PASS|ok|\u2713)\s|.*\s(PASSED|passed|ok)(\s+[\[(].*)?\s*$"
 

@@ -286,7 +286,7 @@ def _description(folder: Path, record: RunRecord, redactor: Redactor) -> Iterato
 
 def _done_by_builds(record: RunRecord) -> Iterator[str]:
     if rewritten := words.rewritten_by_build(record):
-        yield f"{rewritten} after the answer: {record.log_dir}/{BUILT_DIFF}"
+        yield f"also {rewritten}: {record.log_dir}/{BUILT_DIFF}"
     if done := words.done_by_build(record):
         yield f"also {done}"
 

@@ -323,7 +323,7 @@ def _explain_failure(error: Exception, endpoint: Endpoint) -> LLMError | Passing
             return LLMError(f"the proxy refuses to connect to {host} (status {status}): check the proxy variables")
         return PassingFailure(f"the proxy does not reach {host}")
     if isinstance(error, UnicodeError):  # the host's name has a part that is empty, too long or no punycode
-        return LLMError(f"no request to {host} can be made ({type(error).__name__}): check --base-url")
+        return LLMError(f"{host} is no valid host name: check --base-url")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         failure = PassingFailure(f"no connection to {endpoint.netloc} ({_words_of(error)})")
         if endpoint.is_local and (_find_cause(error, ssl.SSLEOFError) or _find_cause(error, ssl.SSLZeroReturnError)):
@@ -333,8 +333,9 @@ def _explain_failure(error: Exception, endpoint: Endpoint) -> LLMError | Passing
     reasons: dict[type[Exception], str] = {
         httpx.WriteTimeout: f"{host} takes the prompt too slowly",
         httpx.ReadTimeout: f"{host} is silent for too long",
+        httpx.RemoteProtocolError: f"{host} closed the connection before its answer was whole, or sent what is no HTTP",
     }
-    return PassingFailure(reasons.get(type(error), f"the connection to {host} broke ({type(error).__name__})"))
+    return PassingFailure(reasons.get(type(error), f"the connection to {host} broke"))
 
 
 def _words_of(error: Exception) -> str:

@@ -115,11 +115,13 @@ def _lies_in_project(project: Project, provider: str) -> bool:
 def _key_problem(value: str) -> str | None:
     """Return the problem of a key, without quoting it. Header values are visible ASCII (RFC 9110, section 5.5)."""
     if re.match(r"(export )?\w*(KEY|TOKEN) ?= ?[^= ]|[\"']|Bearer ", value):
-        return "holds more than a key, such as NAME= or quotes: one line, the key alone"
+        return "contains more than the key (NAME= or quotes?): put only the key in it"
     if not re.fullmatch(r"[\x21-\x7e]*", value):
-        return "holds a blank, a line end or another character that no HTTP header can carry: one line, the key alone"
+        return "contains a blank, a line end or another character that no HTTP header can carry: put only the key in it"
+    if not value:
+        return "is empty: put the key in it"
     if len(value) < SHORTEST_KEY:
-        return f"holds no API key, only {len(value)} characters: put the whole key there"
+        return f"holds only {len(value)} characters, too few for an API key: put the whole key in it"
     return None
 
 

@@ -133,11 +133,11 @@ def explain_secret(path: str, texts: Iterable[str], known: Callable[[], str]) ->
     """
     before, *_ = texts = list(texts)
     if is_secret_name(path):
-        return None if before.strip() and before.rstrip("\n") in known() else "a secret's by its name"
+        return None if before.strip() and before.rstrip("\n") in known() else "a secret, judging by its name"
     for text in texts:
         plain = without_escapes(text)
         if found := _first(_find_shapes(plain), find_random_values(plain), known):
-            return f"a secret's by its content ({found.what} in line {_line_of(found.place, text)})"
+            return f"a secret, judging by its content ({found.what} in line {_line_of(found.place, text)})"
     return None
 
 

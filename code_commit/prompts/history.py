@@ -39,7 +39,7 @@ def tell_attempt(attempt: Attempt) -> AttemptSummary:
     if attempt.verdict == "rejected":
         start += "was rejected"
         more = " (and more)" if len(attempt.reasons) > 1 else ""
-        ending = f", nothing of it was written: {attempt.reasons[0]}{more}"
+        ending = f", none of it was written: {attempt.reasons[0]}{more}"
     elif attempt.asked:
         start += "asked to see files and changed nothing"
     elif changes:

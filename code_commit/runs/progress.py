@@ -280,9 +280,9 @@ def _closing_lines(record: RunRecord) -> list[str]:
         return []
     log = [f"Log: {record.log_dir}"] if record.command != "run" else []  # which says at its start where it is
     done = words.done_by_build(record)
-    besides = [f"The build also {done} (unless you did): undo does not take that back."] if done else []
+    besides = [f"The build also {done} (unless you did); undo does not take that back."] if done else []
     if rewritten := words.rewritten_by_build(record):
-        besides = [f"After the answer the build {rewritten} (unless you did): {record.log_dir}/{BUILT_DIFF}.", *besides]
+        besides = [f"The build also {rewritten} (unless you did); {record.log_dir}/{BUILT_DIFF} shows it.", *besides]
     then = "" if record.command == "undo" else " Then commit it, or take it back: code-commit undo."
     review = [f"Look at it: code-commit diff.{then}"] if totals.files_changed else []
     if record.message and record.status == Status.SUCCESS:

@@ -260,7 +260,8 @@ def spent(call: Attempt | FileChoice) -> str:
 def cut_off_in_words(attempt: Attempt, characters: int) -> str:
     """Return the length of an answer that reached the output limit, and the ways to avoid that."""
     usage = attempt.usage
-    tokens = f"{usage.output:,} tokens, {usage.reasoning:,} of them thoughts, " if usage and usage.output else ""
+    thoughts = f"{usage.reasoning:,} of them thoughts, " if usage and usage.reasoning else ""
+    tokens = f"{usage.output:,} tokens, {thoughts}" if usage and usage.output else ""
     size = f"the answer of attempt {attempt.number} was cut off after {tokens}{count(characters, 'character')}"
     ways = "--answer-format edits, or a smaller task, makes answers shorter"
     return f"{size}: raise --max-output-tokens, up to the model's limit; {ways}"

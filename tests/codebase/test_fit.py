@@ -215,7 +215,7 @@ def test_what_an_answer_would_have_changed_unseen_is_whole_in_the_next_prompt(
     addition = f"[codebase additions]\n--- src/part_20.py ---\n{module('part_20', 50)}\n"
     assert (addition in told, addition in first) == (True, False)
     assert "\n- line 1: src/part_20.py: [codebase] did not hold it whole, [codebase additions] does now: " in told
-    assert "secret.py: is a secret's by its content (a key of AWS in line 1): leave its block out" in told
+    assert "secret.py: is a secret, judging by its content (a key of AWS in line 1): leave its block out" in told
     assert "local.py: git ignores it" in told
     assert not any(hidden in text for hidden in ("AKIA", "mine") for text in (told, after))
     assert "--- FILE REPLACEMENT src/part_20.py" in after

@@ -438,7 +438,7 @@ def test_a_file_that_changed_since_its_part_was_shown_is_stale_and_shown_anew(wi
     assert PART.format("", "", 2003).replace(f": {HIDDEN}", "") in prompts[0]
     anew = "[codebase additions]\n--- large.py (lines 2-2, 85-86 of 2,004) ---\nimport os\n"
     assert anew in prompts[1]
-    assert "they are shown anew: make the change again" in prompts[1]
+    assert "they are shown again: redo the change" in prompts[1]
     assert (with_large / "large.py").read_text() == changed.replace("return 20\n", "return 21\n")
 
 

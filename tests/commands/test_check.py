@@ -63,15 +63,17 @@ def test_check_names_what_a_run_would_stumble_over(project_folder: Path, run_cod
     assert "note" in done.stdout
     assert "build.sh has no run bit" in done.stdout
     assert "ok       sandbox         none\n" in done.stdout
-    assert "ok       keys            none; agent-config/openai-key.txt holds no API key" in done.stdout
+    assert "ok       keys            none; agent-config/openai-key.txt holds only 5 characters" in done.stdout
     done = run_code_commit(project_folder, "check", "--sandbox", "off", env={"ANTHROPIC_API_KEY": "k" * 20})
     assert (done.returncode, done.stdout.count("PROBLEM")) == (2, 1), done.stdout
-    assert "PROBLEM  model           agent-config/openai-key.txt holds no API key" in done.stdout
+    assert "PROBLEM  model           agent-config/openai-key.txt holds only 5 characters" in done.stdout
     done = run_code_commit(project_folder, "check", "--sandbox", "off")
-    assert "PROBLEM  model           agent-config/openai-key.txt holds no API key" in done.stdout, "without another key"
+    assert "PROBLEM  model           agent-config/openai-key.txt holds only 5 characters" in done.stdout, (
+        "without another key"
+    )
     done = run_code_commit(project_folder, "check", "--sandbox", "off", "--model", "openai")
     assert (done.returncode, done.stdout.count("PROBLEM")) == (2, 1), done.stdout
-    assert "PROBLEM  key             agent-config/openai-key.txt holds no API key" in done.stdout
+    assert "PROBLEM  key             agent-config/openai-key.txt holds only 5 characters" in done.stdout
 
 
 def test_check_quiet_prints_problems_alone(project_folder: Path, run_code_commit: Run):
@@ -132,7 +134,7 @@ def test_init_is_said_to_write_what_is_missing_alone(
 def test_an_address_without_a_model_is_told_before_keys(project_folder: Path, run_code_commit: Run):
     address = ["--base-url", "http://127.0.0.1:9/v1"]
     done = run_code_commit(project_folder, "check", *address)
-    assert "--base-url stands without a model: name both, such as --model chat:NAME" in done.stdout
+    assert "--base-url is set without a model: set both, such as --model chat:NAME" in done.stdout
     (project_folder / "agent-config/config.toml").write_text('base_url = "http://127.0.0.1:9/v1"\n')
     done = run_code_commit(project_folder, "check")
-    assert "config.toml's base_url stands without a model" in done.stdout
+    assert "config.toml's base_url is set without a model" in done.stdout

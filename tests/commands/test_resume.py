@@ -580,7 +580,7 @@ def test_what_two_builds_of_one_answer_changed_is_of_the_run(root: Path, run_cod
     assert run_code_commit(root, *recorded(root, "^^^a.txt\n^^^end\n^^^b.txt\n^^^end\n")).returncode == 5
     (root / "well").touch()
     done = resume(root, run_code_commit)
-    assert (done.returncode, "After the answer the build rewrote a.txt, b.txt" in done.stderr) == (0, True), done.stderr
+    assert (done.returncode, "The build also rewrote a.txt, b.txt" in done.stderr) == (0, True), done.stderr
     assert run_code_commit(root, "undo").returncode == 0
     assert git(root, "status", "--porcelain") == "?? well\n"
 

@@ -61,7 +61,7 @@ def test_an_unfit_key_is_refused_without_being_quoted(project, data):
     write_key(project, data)
     keys = load_keys(project, {"GEMINI_API_KEY": KEY})
     assert set(keys) == {"gemini"}
-    with pytest.raises(NotSetUpError, match=r"^agent-config/openai-key\.txt holds") as caught:
+    with pytest.raises(NotSetUpError, match=r"^agent-config/openai-key\.txt (contains|holds|is empty)") as caught:
         require_key("openai", keys)
     for piece in re.findall(rb"[a-z0-9-]{3,}", data):
         assert piece.decode() not in str(caught.value).removeprefix("agent-config/openai-key.txt")
@@ -95,7 +95,7 @@ def test_an_unfit_variable_is_refused_when_its_provider_is_asked(project):
     environment = {"OPENAI_API_KEY": "abc", "GEMINI_API_KEY": KEY}
     keys = load_keys(project, environment)
     assert set(keys) == {"gemini"}
-    with pytest.raises(NotSetUpError, match="OPENAI_API_KEY holds no API key"):
+    with pytest.raises(NotSetUpError, match="OPENAI_API_KEY holds only"):
         require_key("openai", keys)
     assert require_key("gemini", keys) == keys["gemini"]
 

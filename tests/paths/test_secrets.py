@@ -291,7 +291,7 @@ def test_no_word_of_our_own_source_code_looks_random():
 
 def test_a_value_that_the_llm_wrote_makes_no_file_a_secret():
     line = "password = 'X7mQp2Rv9TkL4wZ8'\n"
-    assert explain_secret("a.py", [line], str) == "a secret's by its content (a value of password in line 1)"
+    assert explain_secret("a.py", [line], str) == "a secret, judging by its content (a value of password in line 1)"
     assert explain_secret("a.py", [line], lambda: f"--- a.py ---\n{line}") is None
 
 

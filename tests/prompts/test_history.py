@@ -24,11 +24,11 @@ TOLD = {
     "many files": (attempt_of(changes=CHANGED), "changed a.c, b.c, c.c, d.c, e.c, f.c, g.c, h.c and 1 more (+18 -9)\n"),
     "as before": (attempt_of(build=FAILURE, same_failure_as=1), "changed nothing, every file held that already; the build failed: exit code 2 after 1.2 s, just as after attempt 1: if the cause lies in the project, take another way now; if outside, send ^^^cannot\n"),
     "another change": (attempt_of(changes=CHANGED[-1:], build=FAILURE, same_failure_as=1), "changed a.c (+2 -1); the build failed: exit code 2 after 1.2 s, just as after attempt 1: if the cause lies in the project, take another way now; if outside, send ^^^cannot\n"),
-    "rejected": (Attempt(3, "repair", verdict="rejected", rejections=[Violation("a", 2, "link", "is a link")], more_rejections=4), "was rejected, nothing of it was written: line 2: a: is a link (and more)\n"),
+    "rejected": (Attempt(3, "repair", verdict="rejected", rejections=[Violation("a", 2, "link", "is a link")], more_rejections=4), "was rejected, none of it was written: line 2: a: is a link (and more)\n"),
     "notes": (attempt_of(notes="One.\n\n [query] two", changes=CHANGED[:1]), "changed i.c (+2 -1)\n  Its notes: One. [query] two\n"),
     "long notes": (attempt_of(notes="x" * 9_000, changes=CHANGED[:1]), f"changed i.c (+2 -1)\n  Its notes: {'x' * 600} ...\n"),
     "the same change": (attempt_of(changes=CHANGED[-1:], build=FAILURE, same_change_as=1), "sent the change of attempt 1 again and changed a.c (+2 -1); the build failed: exit code 2 after 1.2 s: if the cause lies in the project, take another way now; if outside, send ^^^cannot\n"),
-    "rejected again": (Attempt(3, "repair", verdict="rejected", rejections=[Violation("", 0, "x", "odd")], same_change_as=2), "sent the change of attempt 2 again and was rejected, nothing of it was written: odd\n"),
+    "rejected again": (Attempt(3, "repair", verdict="rejected", rejections=[Violation("", 0, "x", "odd")], same_change_as=2), "sent the change of attempt 2 again and was rejected, none of it was written: odd\n"),
 }  # fmt: skip
 
 

@@ -251,7 +251,7 @@ BEFORE = Outcome(AttemptSummary("Attempt 1 changed a.c", "", ""), failed=FAILED)
 @pytest.mark.parametrize("before", [[], [BEFORE]])
 def test_a_rejected_prompt_adds_the_reasons_and_the_answer(before):
     number = len(before) + 1
-    told = AttemptSummary(f"Attempt {number} was rejected", ", nothing of it was written: no block", "x")
+    told = AttemptSummary(f"Attempt {number} was rejected", ", none of it was written: no block", "x")
     violations = [Violation("a", 3, "protected", "is protected"), Violation("", 0, "no-block", "no block")]
     reasons = RejectedResponseError(violations, 12_345).reasons
     history = [*(str(outcome.told) for outcome in before), f"Attempt {number} was rejected: see [rejected response].\n"]

@@ -171,7 +171,7 @@ def test_other_changes_of_a_build_are_named_and_survive_undo(
     assert done.returncode == 0, done.stderr
     changed = ["Cargo.lock", "src/2.txt", "src/3.txt", "src/4.txt"]
     said = f"changed {', '.join(changed)} and left 2 new files: a, b"
-    assert f"\nThe build also {said} (unless you did): undo does not take that back.\nLook at it: " in done.stderr
+    assert f"\nThe build also {said} (unless you did); undo does not take that back.\nLook at it: " in done.stderr
     record = the_record(root)
     assert (record["build_changes"], record["new_files"]) == (changed, 2)
     assert f"build     also {said}\n" in run_code_commit(root, "log", record["run"]).stdout
@@ -263,10 +263,8 @@ def test_what_a_build_made_of_the_answer_is_named_with_a_diff(
     record, log = the_record(root), the_log(root)
     assert [tuple(file.values()) for file in record["rewritten"]] == actions
     where = f"{record['log_dir']}/built.diff"
-    assert (f"\nAfter the answer the build {said} (unless you did): {where}.\n" in done.stderr) == bool(said)
-    assert (f"build     {said} after the answer: {where}\n" in run_code_commit(root, "log", log.name).stdout) == bool(
-        said
-    )
+    assert (f"\nThe build also {said} (unless you did); {where} shows it.\n" in done.stderr) == bool(said)
+    assert (f"build     also {said}: {where}\n" in run_code_commit(root, "log", log.name).stdout) == bool(said)
     assert (f"after the answer the build {said}: {where}" in run_code_commit(root, "diff").stderr) == bool(said)
     assert (f"the build `{said}`" in run_code_commit(root, "log", "--markdown").stdout) == bool(said)
     assert run_code_commit(root, "log", "--html", "page.html").returncode == 0
@@ -280,14 +278,14 @@ def test_what_a_build_made_of_the_answer_is_named_with_a_diff(
 def test_of_what_was_rolled_back_or_answered_anew_no_build_is_told(root: Path, run_code_commit: Run):
     build_does(root, "echo more >> ok.txt")
     done = run_code_commit(root, *recorded(root, OK, WRONG), "--rollback")
-    assert (done.returncode, "After the answer" in done.stderr) == (0, True), done.stderr
+    assert (done.returncode, "The build also" in done.stderr) == (0, True), done.stderr
     build_does(root, "[ $CODE_COMMIT_ATTEMPT = 2 ] || echo more >> a.py; [ $CODE_COMMIT_ATTEMPT = 2 ]")
     a = "^^^a.py\nx\n^^^end\n"
     done = run_code_commit(root, *recorded(root, a + WRONG, "^^^a.py\ny\n^^^end\n" + OK))
-    assert (done.returncode, "After the answer" in done.stderr) == (0, False), done.stderr
+    assert (done.returncode, "The build also" in done.stderr) == (0, False), done.stderr
     build_does(root, "echo more >> a.py; false")
     done = run_code_commit(root, *recorded(root, a + WRONG), "--rollback", "--max-repairs", "0")
-    assert (done.returncode, "After the answer" in done.stderr) == (1, False), done.stderr
+    assert (done.returncode, "The build also" in done.stderr) == (1, False), done.stderr
 
 
 def test_of_new_files_it_is_told_only_where_the_answer_changes_one(root: Path, run_code_commit: Run):

@@ -42,7 +42,7 @@ def _lines(run: LoggedRun) -> Iterator[str]:
     if done := words.done_by_build(record):
         yield from ("", f"The build also {code(done)}")
     if rewritten := words.rewritten_by_build(record):
-        yield from ("", f"After the answer the build {code(rewritten)}")
+        yield from ("", f"The build also {code(rewritten)}")
     files = [_change(file) for file in changes.files] + [f"{code(path)}, not known" for path in changes.unknown]
     yield from _section("Changes", files or [code(changes.reason)])
     ends = [words.joined(_summary(attempt), words.spent(attempt)) for attempt in attempts]

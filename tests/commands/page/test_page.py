@@ -171,14 +171,14 @@ def test_a_failed_run_shows_the_end_of_its_build_first(project_folder: Path, run
     end = text.split("End of the build output")[1].split("Full output")[0]
     assert next(line for line in end.split("\n") if line) == "line 31"
     assert "error: <b>\n[build.sh: exit code 3" in end
-    assert text.index("End of the build output") < text.index("Changes of the run in all") < text.index("Build output")
+    assert text.index("End of the build output") < text.index("Changes of the whole run") < text.index("Build output")
 
 
 def test_the_result_is_the_git_diff(hostile: Path):
     git(hostile, "add", "-A")
     counts = git(hostile, "diff", "--cached", "--numstat", "-z").split("\0")[:-1]
     page = Page(page_of(hostile))
-    result = page.text.split("of the run in all")[1].split("Attempt 1 initial")[0]
+    result = page.text.split("of the whole run")[1].split("Attempt 1 initial")[0]
     for added, removed, path in (row.split("\t") for row in counts):
         assert f"{path} +{added} {MINUS}{removed}" in " ".join(result.split())
 
