@@ -210,6 +210,7 @@ class Settings(NamedTuple):
     prompt_layout: Annotated[
         Literal["spec", "cached", "short"], Setting("order of the prompt's sections; `short` is for small models")
     ] = "spec"
+    build_first: Annotated[bool, Setting("run build.sh before anything is sent; the LLM sees why it fails")] = False
     max_cost: Annotated[
         float | None,
         Setting("stop before a call that could exceed this sum, in US dollars", "USD", POSITIVE),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 from code_commit.apply.lock import lock_tree
 from code_commit.apply.restore import ownership_warnings, restore
@@ -20,12 +21,13 @@ from code_commit.files import read_regular_file
 from code_commit.interrupts import hold_signals
 from code_commit.llm.asking import asking
 from code_commit.llm.models import check_base_url
+from code_commit.project import Project
 from code_commit.prompts.layout import Task
 from code_commit.prompts.next import Room
 from code_commit.runs.list import remove_old_runs
 from code_commit.runs.log import QUERY_OF_RUN, RunLog, open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import Attempt, Command, RunRecord
+from code_commit.runs.record import FIRST_BUILD, Attempt, Command, RunRecord
 from code_commit.runs.review import review_changes
 from code_commit.status import Status
 from code_commit.verify import Rules, capture_rules
@@ -33,6 +35,23 @@ from code_commit.verify.ignored import dump_ignore_files, load_ignore_files
 
 _IGNORE_FILES = "ignore-files.json"  # the file of a run's log with the ignore rules from before the run
 
+
+class Before(NamedTuple):
+    """The steps before a run: the record of its choice of files, and the log of its first build.
+
+    With such a log the caller has locked the tree, and records an error as its end. A choice of files takes it over.
+    """
+
+    choice: RunRecord | None = None
+    log: RunLog | None = None
+
+    @property
+    def own_log(self) -> RunLog | None:
+        """The log of the first build, if it is that of the run."""
+        return self.log if self.log and self.log.record is not self.choice else None
+
+
+NOTHING_BEFORE = Before()
 Approve = Callable[[bytes, Attempt, bool], None]
 """Asks whether to apply an answer. Raises NotApprovedError, or RejectedResponseError with words for the LLM."""
 
@@ -92,12 +111,12 @@ def start_run(
     progress: Progress,
     *,
     approve: Approve | None = None,
-    choice: RunRecord | None = None,
+    before: Before = NOTHING_BEFORE,
 ) -> Iterator[Run]:
     """Open everything that a run needs, yield the Run, and close it all afterward. Raises NotSetUpError.
 
-    The order is: lock, rules, log folder, codeRollup.txt, run.json, builder, LLM. `choice` is the record of the file
-    selection before it. From now on signals wait, except in the caller's `interruptible` work.
+    The order is: lock, rules, log folder, codeRollup.txt, run.json, builder, LLM. From now on signals wait, except in
+    the caller's `interruptible` work.
     """
     project, settings = plan.project, plan.settings
     hold_signals()
@@ -105,13 +124,19 @@ def start_run(
     progress.redactor = plan.redactor
     project.agent_config.mkdir(mode=0o700, exist_ok=True)
     with ExitStack() as stack:
-        with after_choice(choice):
-            stack.enter_context(lock_tree(project))
+        with after_choice(before.choice):
+            if before.log is None:
+                stack.enter_context(lock_tree(project))
             rules = capture_rules(project, settings, plan.redactor, plan.query)
-            log = _open_log(plan, codebase, progress, choice)
+            log = before.own_log or open_log(plan, progress)
+            if codebase is not None and plan.inputs.command == "run" and plan.inputs.codebase is None:
+                log.write_codebase(codebase.shown)
+            if before.choice:
+                _note_choice(before.choice, log, project)
             if plan.request is not None and codebase is not None:
-                _write_codebase(codebase, log, plan, progress)
-        stack.enter_context(log)
+                _write_codebase(codebase, log, plan, progress, is_new=before.own_log is None)
+        if before.own_log is None:
+            stack.enter_context(log)
         stack.enter_context(progress)
         if settings.keep_runs or settings.keep_days:
             removal = remove_old_runs(project, settings.keep_runs, settings.keep_days)
@@ -127,7 +152,8 @@ def start_run(
         yield run
 
 
-def _open_log(plan: RunPlan, codebase: Codebase | None, progress: Progress, choice: RunRecord | None) -> RunLog:
+def open_log(plan: RunPlan, progress: Progress) -> RunLog:
+    """Return the log of a run, a new one or that of the resumed run. Raises NotSetUpError."""
     project, before_end, resumed = plan.project, partial(_before_end, plan), plan.inputs.resumed
     if resumed and resumed.record.command == "run":
         resumed.record.base_url = check_base_url(plan.llm.choice, plan.settings)
@@ -135,23 +161,31 @@ def _open_log(plan: RunPlan, codebase: Codebase | None, progress: Progress, choi
     command: Command = "run" if plan.inputs.command == "run" else "apply"
     log = open_run_log(project, command, plan.settings, progress, before_end)
     log.record.tree = plan.tree.before if plan.tree else None
-    if command == "run" and codebase is not None:
+    if command == "run":
         log.write_text(QUERY_OF_RUN, plan.query)
-        log.write_codebase(codebase.shown)
         log.record.model = str(plan.llm.choice)
         log.record.base_url = check_base_url(plan.llm.choice, plan.settings)
         log.record.query = plan.query.strip().split("\n")[0]
-    if choice:
-        log.record.choice, log.record.chosen = choice.as_choice, choice.chosen
+    if plan.builds_first:
+        log.record.request = {"fresh": plan.inputs.fresh}
     return log
 
 
-def _write_codebase(codebase: Codebase, log: RunLog, plan: RunPlan, progress: Progress) -> None:
-    """Write codeRollup.txt and print its summary. Raises NotSetUpError, after removing the log."""
+def _note_choice(choice: RunRecord, log: RunLog, project: Project) -> None:
+    """Take the choice of files, and the first build before it, into the run's log."""
+    log.record.choice, log.record.chosen = choice.as_choice, choice.chosen
+    if choice.first_build:
+        log.record.first_build, log.record.build_changes = choice.first_build, choice.build_changes
+        shutil.copy2(project.root / choice.log_dir / FIRST_BUILD, log.folder)
+
+
+def _write_codebase(codebase: Codebase, log: RunLog, plan: RunPlan, progress: Progress, *, is_new: bool) -> None:
+    """Write codeRollup.txt and print its summary. Raises NotSetUpError, after removing a new log."""
     try:
         write_parts(plan.project, codebase.parts)
     except NotSetUpError:
-        shutil.rmtree(log.folder, ignore_errors=True)
+        if is_new:
+            shutil.rmtree(log.folder, ignore_errors=True)
         raise
     for line in summary_of(codebase, verbose=progress.verbose):
         progress.say(line)

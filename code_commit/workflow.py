@@ -2,13 +2,11 @@
 
 from collections.abc import Collection
 from contextlib import suppress
-from functools import partial
 from typing import NamedTuple
 
 from code_commit.apply.restore import find_overwritten, note_built, ownership_warnings
 from code_commit.apply.snapshot import load_layers, load_originals
 from code_commit.apply.transaction import apply_changes
-from code_commit.build import build_environment
 from code_commit.changes import (
     DeclinedError,
     EditBlock,
@@ -22,10 +20,11 @@ from code_commit.changes import (
     quoted,
 )
 from code_commit.codebase.parts import read_requests
-from code_commit.errors import ApplyError, BuildError, Named, NotSetUpError
+from code_commit.errors import ApplyError, Named, NotSetUpError
 from code_commit.exchange import Complete, Prompt, Response
+from code_commit.first_build import require_no_refusal, require_result_of_code, run_build
 from code_commit.parse import blocks_of, end_thoughts, notes_of, read_notes, read_response
-from code_commit.project import BUILD_SCRIPT, Project
+from code_commit.project import Project
 from code_commit.prompts.layout import Task, most_attempts
 from code_commit.prompts.next import Answer, Conversation, next_prompt
 from code_commit.runs.list import short_name
@@ -108,7 +107,8 @@ def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRe
         if attempt.record.changes
         else f", and the answer would change nothing: {unchanged(log.record, attempt.record)}"
     )
-    return log.finish(Status.SUCCESS, f"dry run: nothing was changed, nothing was built{nothing}")
+    after = "" if log.record.first_build is None else " after the answer"
+    return log.finish(Status.SUCCESS, f"dry run: nothing was changed, nothing was built{after}{nothing}")
 
 
 def verify_response(run: Run, response: Response, shows: Sight | None, attempt: AttemptLog) -> VerifiedChanges:
@@ -164,6 +164,7 @@ def change_files(run: Run, response: Response, shows: Sight | None, attempt: Att
     replaced = [change.path for change in changes.changes if change.original is not None and change.path not in ours]
     if mixed := untracked_before(run.plan.tree, replaced):
         log.add_warning("review", f"git does not track {listed(mixed)}: git diff cannot show what stood there")
+    _warn_of_first_build(log, [change.path for change in attempt.record.changes])
     if run.approve is not None and attempt.record.changes:
         _wait_for_approval(run.approve, run.plan.settings, attempt)
     try:
@@ -173,6 +174,16 @@ def change_files(run: Run, response: Response, shows: Sight | None, attempt: Att
         raise
     _note_applied(log, attempt)
     return {change.path for change in changes.changes}
+
+
+def _warn_of_first_build(log: RunLog, changed: Collection[str]) -> None:
+    """Warn of files of an answer that the build before the run had changed."""
+    if both := set(log.record.build_changes).intersection(map(shown, changed)) if log.record.first_build else ():
+        log.add_warning(
+            "review",
+            f"a build had changed {listed(both)} (unless you had) before the answer did: git diff shows both,"
+            " code-commit diff the answer's part alone, and undo takes back no more",
+        )
 
 
 def applied_paths(project: Project, attempt: Attempt, text: str) -> list[str]:
@@ -244,32 +255,20 @@ def build_project(run: Run, attempt: AttemptLog) -> BuildResult:
     """
     plan, log = run.plan, run.log
     unfit, recorded = plan.settings.infrastructure_exit_codes, attempt.record.build
-    is_first = not any(done.build for done in log.record.attempts[: attempt.number - 1])
+    earlier = [log.record.first_build, *(done.build for done in log.record.attempts[: attempt.number - 1])]
+    is_first = not any(earlier)
     is_machine = recorded is not None and (recorded.shell_code in unfit or (is_first and recorded.refused != ""))
     if recorded is not None and not recorded.passed and not is_machine:
         return recorded
-    environment = build_environment(plan.inputs.environment, plan.keys.values(), attempt.number, log.record.run)
-    timeout = plan.settings.build_timeout
     with attempt.build_log() as build_log:
         try:
-            build_log.result = run.builder.run(
-                build_log.write, timeout=timeout, environment=environment, warn=partial(log.add_warning, "build")
-            )
+            build_log.result = run_build(plan, log, run.builder, build_log, attempt.number)
         finally:
             with suppress(ApplyError, OSError):  # without the note undo takes the build's writes for the user's
                 attempt.built(note_built(log.snapshot, plan.project))
-    if build_log.result.shell_code in unfit:
-        raise BuildError(
-            f"{BUILD_SCRIPT} ended with exit code {build_log.result.shell_code}, meaning an infrastructure failure"
-            " (infrastructure_exit_codes): no repair was asked for; fix the machine first"
-        )
-    if is_first and build_log.result.refused:
-        raise BuildError(
-            f"the sandbox made {BUILD_SCRIPT} fail, so no repair was asked for: {build_log.result.refused}\n",
-            f"Leave that out of {BUILD_SCRIPT}, or use ",
-            Named("sandbox", "off"),
-            " (strict has a network with sandbox_network = true in config.toml).",
-        )
+    require_result_of_code(plan, build_log.result, "no repair was asked for")
+    if is_first:
+        require_no_refusal(build_log.result, "no repair was asked for")
     return build_log.result
 
 

@@ -204,6 +204,7 @@ def test_the_example_config_shows_every_setting_with_its_default():
     assert tomllib.loads(text) == {
         "answer_format": "auto",
         "prompt_layout": "cached",
+        "build_first": True,
         "codebase_additions": True,
         "file_replacements": "diff",
     }

@@ -60,8 +60,8 @@ class RunInputs:
 
     @property
     def resumes_run(self) -> bool:
-        """Return True when a main run is resumed; its money is not checked again."""
-        return self.resumed is not None and self.resumed.record.command == "run"
+        """Return True when a main run that asked is resumed; its money is not checked again."""
+        return self.resumed is not None and self.resumed.record.command == "run" and bool(self.resumed.record.attempts)
 
     @property
     def needs(self) -> frozenset[Requirement]:
@@ -80,6 +80,7 @@ class RunPlan:
     """The checked start of a run. `request` is the codebase to make first, None where `codebase` is there.
 
     `tree` is the tree as git saw it, None outside a repository. `asked` is None where no LLM is asked.
+    `first_output` is that of a build which failed before the run.
     """
 
     project: Project
@@ -95,6 +96,7 @@ class RunPlan:
     request: CodebaseRequest | None
     codebase: Codebase | None
     warnings: Sequence[RunWarning]
+    first_output: str | None = None
 
     @property
     def llm(self) -> LlmConfig:
@@ -102,6 +104,11 @@ class RunPlan:
         if self.asked is None:
             raise NotSetUpError("no LLM can be asked: name a ", Named("model"))
         return self.asked
+
+    @property
+    def builds_first(self) -> bool:
+        """Whether build.sh runs before anything is sent."""
+        return self.inputs.command == "run" and self.settings.build_first
 
     @property
     def longest_prompt(self) -> int | None:
@@ -113,7 +120,7 @@ class RunPlan:
         """Return the task of a run with this codebase. Raises NotSetUpError where the plan has no system prompts."""
         if self.prompts is None:
             raise NotSetUpError("the system prompts cannot be read")
-        return make_task(self.settings, self.prompts, self.query, codebase)
+        return make_task(self.settings, self.prompts, self.query, codebase, self.first_output)
 
 
 class Check(NamedTuple):

@@ -1,7 +1,7 @@
 """The choice of files: an LLM reads the query and the outlines, and lists the files that the task needs whole."""
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -30,10 +30,13 @@ class NothingChosenError(RejectedResponseError):
     complaint = "the LLM named no files to roll up: try another --select-model, or code-commit rollup --fit without one"
 
 
-def selection_prompt(instructions: str, query: str, mentions: str, outlines: str, closing: str) -> Prompt:
-    """Return the prompt that asks which files are needed; the task and the `closing` lines follow the long text."""
-    parts = {"codebase": labelled("codebase", outlines), "query": labelled("query", query)}
-    parts["mentions"] = labelled("mentions", mentions) if mentions else ""
+def selection_prompt(instructions: str, outlines: str, told: Mapping[str, str], closing: str) -> Prompt:
+    """Return the prompt that asks which files are needed; the task and the `closing` lines follow the long text.
+
+    `told` are the sections beside the codebase by their labels: the query, and others that are not empty.
+    """
+    parts = {"codebase": labelled("codebase", outlines)}
+    parts |= {label: labelled(label, text) if text or label == "query" else "" for label, text in told.items()}
     parts[_ANSWER] = labelled(_ANSWER, closing) if closing else ""
     return Prompt(instructions, "", "".join(parts.values()), parts)
 

@@ -50,12 +50,17 @@ def make_codebase(
         names = [name for name in choice.files if excluded.pop(name, None) is not None]
         survey = add_files(survey, read_files(project.root, names, redactor, selection))
     if choice is None:
-        fill = Fill(survey=survey, mentions=request.mentions, edits=request.edits)
+        fill = Fill(survey=survey, mentions=told_beside(project, request), edits=request.edits)
         return fitted(selection, redactor, request.fit, fill)
     parts = _chosen_parts(survey, choice) if request.edits else {}
-    names = [name for part in choice.files.values() for name in part.names]
-    chosen = Chosen(survey=survey, mentions=request.mentions, edits=request.edits, files=choice.files, names=names)
+    mentions, names = told_beside(project, request), [name for part in choice.files.values() for name in part.names]
+    chosen = Chosen(survey=survey, mentions=mentions, edits=request.edits, files=choice.files, names=names)
     return fitted(selection, redactor, request.fit, replace(chosen, parts=parts), choice.words)
+
+
+def told_beside(project: Project, request: CodebaseRequest) -> str:
+    """Return the text, beside the query, whose files come first: one of its own, or a failed build's output."""
+    return request.mentions or request.output.replace(f"{project.root}/", " ")
 
 
 def _chosen_parts(survey: "Survey", choice: "Choice") -> "dict[str, Part | None]":
@@ -69,8 +74,8 @@ def _chosen_parts(survey: "Survey", choice: "Choice") -> "dict[str, Part | None]
 
 def _survey(project: Project, selection: Selection, redactor: Redactor, request: CodebaseRequest) -> "Survey":
     """Read all files once, those that build.sh names first. Raises NotSetUpError where there are none."""
-    from code_commit.codebase.additions import named_files
-    from code_commit.codebase.rank import survey_files
+    from code_commit.codebase.additions import named_files, without_passed
+    from code_commit.codebase.rank import survey_files, with_names_of
 
     selection.takes_large = request.edits
     script = next(read_files(project.root, {BUILD_SCRIPT}.intersection(selection.names), redactor, Selection()), None)
@@ -80,7 +85,8 @@ def _survey(project: Project, selection: Selection, redactor: Redactor, request:
     judges = named_files(judge, selection.names)
     names = sorted(selection.names, key=lambda name: name not in judges)
     files = read_files(project.root, names, redactor, selection)
-    survey = survey_files(files, request.query, select.read_commits(project), judges, request.mentions)
+    query = with_names_of(request.query, without_passed(request.output), selection.names)
+    survey = survey_files(files, query, select.read_commits(project), judges, request.mentions)
     _require_files(survey.files, selection)
     return survey
 

@@ -41,7 +41,7 @@ _LAST = re.compile(
 _CODE = re.compile(r"`[^`\n]+`|\b(?:\w+(?:(?:\.|::|->)\w+)+|\w+(?=\()|\w*[a-z0-9][A-Z]\w*|\w*[^\W_]_\w+)")
 _PATH = re.compile(r"[\w.-]*/[\w./-]*|\b[\w-]+\.\w+(?=:)")  # in a build's output
 _PIECE = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|\w{3,}")
-_MOST_NAMES, _MOST_WORDS, _MOST_ADOPTED = 300, 64, 12
+_MOST_NAMES, _MOST_WORDS, _MOST_ADOPTED, _MOST_OF_OUTPUT = 300, 64, 12, 20
 _LENGTH, _SATURATION, _IN_PATH = 0.75, 1.2, 1.0  # BM25's usual b and k1; a word in the path
 _RARE, _LONG = 5, 5  # a rare word is in at most so many files, and has at least so many letters
 _LIKE_IT, _MOST_TOUCHED = 50, 30  # commits whose messages are most like the query; files of a commit that tells
@@ -377,6 +377,17 @@ def identifiers(query: str, files: Iterable[Section]) -> set[str]:
     suffixes = {file.name.rpartition(".")[2] for file in files}
     code = [match for match in _CODE.findall(query) if match.rpartition(".")[2] not in suffixes]
     return names_in(" ".join(code))
+
+
+def with_names_of(query: str, output: str, files: Iterable[str]) -> str:
+    """Return a query with the names that a build's output writes as code, those that it writes most in a paragraph of
+    their own; the names of files are none.
+    """
+    suffixes = "|".join(sorted({re.escape(name.rpartition(".")[2]) for name in files if "." in name}))
+    text = re.sub(rf"[\w.+-]*/[\w./+-]+|[\w+-]+\.(?:{suffixes or '(?!)'})\b", " ", output)
+    often = Counter(word for match in _CODE.findall(text) for word in re.findall(r"[A-Za-z_]\w{2,}", match))
+    told = " ".join(f"`{name}`" for name, _ in often.most_common(_MOST_OF_OUTPUT))
+    return f"{query.rstrip()}\n\n{told}" if told else query
 
 
 def names_in(text: str, least: int = 3) -> set[str]:

@@ -74,7 +74,8 @@ class CodebaseRequest(NamedTuple):
     """The codebase to make: of the files that the pathspecs name, or of all.
 
     `include` has pathspecs of files to take against all rules. `fit` is its limit in tokens (0: the model's), or None;
-    with `select` an LLM chooses. `query` and `mentions` rank the files; with `edits` answers may be edits.
+    with `select` an LLM chooses. The `query`, `mentions` and the `output` of a build that failed before rank the files;
+    with `edits` answers may be edits.
     """
 
     pathspecs: Sequence[str] = ()
@@ -85,6 +86,7 @@ class CodebaseRequest(NamedTuple):
     query: str = ""
     mentions: str = ""
     edits: bool = False
+    output: str = ""
 
 
 class Commit(NamedTuple):

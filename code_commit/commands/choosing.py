@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self
 
-from code_commit.apply.lock import lock_tree
+from code_commit.apply.lock import locked
 from code_commit.build import harden_process
 from code_commit.check import RunPlan
 from code_commit.check.codebase import require_no_key
+from code_commit.codebase.additions import without_passed
 from code_commit.codebase.chooser import Shape, choose_files, selection_prompt
 from code_commit.codebase.fit import PART, Choice, Chosen, Outlines
-from code_commit.codebase.make import fitted
+from code_commit.codebase.make import fitted, told_beside
 from code_commit.codebase.mentions import show_mentions
 from code_commit.codebase.near import is_test
 from code_commit.codebase.outline import LONG
@@ -55,16 +56,27 @@ docs/api.md: 270-300, 410-425
 ^^^end
 
 """
+_FAILS_ALREADY = """\
+build.sh fails already, before any change: [build.sh output] is what it printed.
+The LLM mends that too: choose the files that this takes.
+
+"""
+_OUTPUT = 8_000  # characters of the build's output
 _LABELS = 500  # tokens for the sections' labels, and for a second question with the faults of the first answer
 
 
 @dataclass(slots=True)
 class FileChooser:
-    """Asks an LLM which files the task needs whole. `resume` continues a choice that an error ended."""
+    """Asks an LLM which files the task needs whole. `resume` continues a choice that an error ended.
+
+    `begun` is the log of a run that has built first, in a locked tree: it becomes the choice's, and the run gets a new
+    one.
+    """
 
     plan: RunPlan
     progress: Progress
     log: RunLog | None = None
+    begun: RunLog | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -88,14 +100,19 @@ class FileChooser:
         closing = repeat_task(closing, request.query)
         instructions = rules + (_PARTS if request.edits else "")
         instructions += "".join(f"{line}\n\n" for line in may_change(plan.settings))
+        instructions += _FAILS_ALREADY if request.output else ""
+        output = _in_short(without_passed(request.output))
         files = {file.name: file for file in survey.files}
         fixed = _fixed_tests(plan.settings, files)
-        overview = Outlines(survey=survey, most=_OUTLINES, fixed=fixed, edits=request.edits)
-        rest = instructions + request.query + show_mentions(survey.mentions) + closing
+        overview = Outlines(
+            survey=survey, most=_OUTLINES, fixed=fixed, edits=request.edits, mentions=told_beside(project, request)
+        )
+        rest = instructions + request.query + output + show_mentions(survey.mentions) + closing
         tokens = min(_tokens_for(asked, rest), plan.settings.choice_tokens)
         outlines = fitted(selection, redactor, tokens, overview)
         mentions = redactor.redact_text(show_mentions(survey.mentions, outlines.sizes))
-        prompt = selection_prompt(instructions, request.query, mentions, outlines.text, closing)
+        told = {"query": request.query, "build.sh output": output, "mentions": mentions}
+        prompt = selection_prompt(instructions, outlines.text, told, closing)
         if self._is_small(survey, selection, request, len(prompt.text)):
             return None
 
@@ -116,7 +133,7 @@ class FileChooser:
         harden_process()
         hold_signals()  # until the run begins that follows: what was chosen is on record by then
         shape = Shape({*files, *selection.left_out.get(EXCLUDED, ())}, show, find_missing)
-        with lock_tree(project), self._open_log(asked, request) as log:
+        with locked(project), self._open_log(asked, request) as log:
             self.log = log
             with self.progress, asking(asked, project, log) as complete:
                 return interruptible(lambda: choose_files(prompt, shape, partial(ask, complete), log))
@@ -140,12 +157,20 @@ class FileChooser:
         if plan.inputs.resumed:
             return reopen_run_log(plan.project, plan.inputs.resumed, plan.settings, self.progress)
         settings = plan.settings._replace(model=str(plan.llm.choice))
-        log = open_run_log(plan.project, "rollup", settings, self.progress)
+        log = self.begun or open_run_log(plan.project, "rollup", settings, self.progress)
+        log.record.command, log.record.options = "rollup", settings.as_record()
         log.write_text(QUERY_OF_RUN, request.query)
         log.record.model, log.record.query = str(asked.choice), request.query.strip().split("\n")[0]
         log.record.tree = plan.tree.before if plan.tree else None
-        log.record.request = request._replace(query="")._asdict() | {"for_run": plan.inputs.command == "run"}
+        for_run = {"for_run": plan.inputs.command == "run"}
+        log.record.request = request._replace(query="", output="")._asdict() | for_run
         return log
+
+
+def _in_short(output: str) -> str:
+    """Return the first quarter and the end of a long output."""
+    first, last = output[: _OUTPUT // 4], output[-(_OUTPUT - _OUTPUT // 4) :]
+    return output if len(output) <= _OUTPUT else f"{first}\n[... left out here ...]\n{last}"
 
 
 def _fixed_tests(settings: Settings, names: Collection[str]) -> set[str]:

@@ -38,7 +38,15 @@ from code_commit.runs.list import (
     status_of,
 )
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import BUILT_DIFF, Attempt, RunEntry, RunRecord, load_run_record, run_record_schema
+from code_commit.runs.record import (
+    BUILT_DIFF,
+    FIRST_BUILD,
+    Attempt,
+    RunEntry,
+    RunRecord,
+    load_run_record,
+    run_record_schema,
+)
 from code_commit.settings import OPTIONS, load_settings
 from code_commit.status import Status
 from code_commit.terminal import TAIL_BYTES, aligned, last_lines, shown, terminal_width, wrapped
@@ -276,6 +284,9 @@ def _description(folder: Path, record: RunRecord, redactor: Redactor) -> Iterato
     yield f"total     {words.done_in_all(record)}"
     yield from (f"warning   {warning}" for warning in record.warnings)
     yield from (f"build     {line}" for line in _done_by_builds(record))
+    if record.first_build:
+        yield from ("", f"before the run: {words.first_build_of(record)}")
+        yield from () if record.first_build.passed else _build_tail(folder / FIRST_BUILD, redactor)
     for attempt in record.attempts:
         yield ""
         yield from _attempt_lines(folder, attempt, record, redactor)
@@ -306,15 +317,16 @@ def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord, redactor: 
     yield f"  {words.summary_of(attempt)}"
     yield from (f"    {reason}" for reason in attempt.reasons)
     if words.outcome_of(attempt) == "failed":
-        yield from (f"    | {redactor.redact_text(line)}" for line in build_tail(folder, attempt))
+        yield from _build_tail(folder / f"{attempt.number}-build.txt", redactor)
 
 
-def build_tail(folder: Path, attempt: Attempt) -> list[str]:
-    """Return the last lines of the build's output as a terminal shows them: a key may be whole again in them."""
+def _build_tail(path: Path, redactor: Redactor) -> Iterator[str]:
+    """Yield the last lines of a build's output as a terminal shows them: a key may be whole again in them."""
     try:
-        return last_lines(read_ends(folder / f"{attempt.number}-build.txt", 0, TAIL_BYTES).tail)
+        lines = last_lines(read_ends(path, 0, TAIL_BYTES).tail)
     except OSError:
-        return ["(the build's log is gone)"]
+        lines = ["(the build's log is gone)"]
+    yield from (f"    | {redactor.redact_text(line)}" for line in lines)
 
 
 def _table(runs: Sequence[RunRecord | UnreadableRun], columns: int | None) -> str:

@@ -23,6 +23,7 @@ from code_commit.commands.rollup import make_rollup
 from code_commit.commands.run import run_main_job
 from code_commit.errors import EXIT_SUCCESS, CodeCommitError, NotSetUpError
 from code_commit.files import open_regular, read_regular_file
+from code_commit.first_build import with_first_output
 from code_commit.interrupts import interruptible
 from code_commit.llm.addresses import remember_address
 from code_commit.llm.keys import load_keys
@@ -96,9 +97,13 @@ def _resume(project: Project, name: str, options: Options, progress: Progress) -
         return _continue_choice(project, found, settings, progress)
     _tell_kept_llm(project, settings, options, progress)
     settings["require_clean"] = False  # its own changes are in
-    plan = plan_run(project, settings, _inputs_of(found, project))
+    inputs = _inputs_of(found, project)
+    if inputs.codebase is None and record.request and not record.attempts:  # killed in its first build, or soon after
+        return show_end(project, run_main_job(project, settings, progress, inputs))
+    plan = plan_run(project, settings, inputs)
     if plan.codebase is None:
         raise NotSetUpError(f"{record.run} cannot be resumed, its log has no {CODEBASE_OF_RUN}: start a new run")
+    plan = with_first_output(plan, *found)
     approve = approval_of(plan.settings, progress)
     with start_run(plan, plan.codebase, progress, approve=approve) as run:
         return interruptible(lambda: attempt_loop(run)).final_code
@@ -171,7 +176,8 @@ def _inputs_of(found: RunEntry, project: Project) -> RunInputs:
     if record.command == "rollup":
         request = _request_of(record)
         return RunInputs(query=query or request.query or None, resumed=found)
-    return RunInputs(query=query, codebase=_codebase_of(folder, project), resumed=found)
+    fresh, codebase = record.request.get("fresh") is True, _codebase_of(folder, project)
+    return RunInputs(query=query, codebase=codebase, fresh=fresh, resumed=found)
 
 
 def _check_tree(folder: Path, record: RunRecord, project: Project) -> None:

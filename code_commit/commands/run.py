@@ -4,18 +4,20 @@ from argparse import ArgumentParser
 from dataclasses import dataclass, field
 
 from code_commit.apply.recover import recover
-from code_commit.check import RunInputs, inputs_of, plan_run
+from code_commit.check import RunInputs, RunPlan, inputs_of, plan_run
 from code_commit.check.codebase import codebase_for, require_sendable
 from code_commit.commands import add_main_job
 from code_commit.commands.approve import approval_of
 from code_commit.commands.choosing import FileChooser
 from code_commit.commands.output import recording, show_end
+from code_commit.first_build import building_first
 from code_commit.interrupts import interruptible
 from code_commit.project import AGENT_CONFIG, ROLLUP_SCRIPT, Project
+from code_commit.runs.log import RunLog
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
 from code_commit.settings import Options
-from code_commit.start import after_choice, start_run
+from code_commit.start import Before, after_choice, start_run
 from code_commit.workflow import attempt_loop
 
 DESCRIPTION = """\
@@ -61,21 +63,28 @@ def run_main_job(project: Project, options: Options, progress: Progress, inputs:
     """Return the record of the whole job. Raises NotSetUpError before it starts, and the errors of the steps."""
     if message := recover(project):
         progress.say(message)
-    plan, choice = plan_run(project, options, inputs), None
+    plan = plan_run(project, options, inputs)
     progress.redactor = plan.redactor
     if progress.verbose:
         progress.say(f"settings: {plan.settings.provenance}")
     if not project.agent_config.exists():
         progress.say(f"making {AGENT_CONFIG}/, which is missing")
+    with building_first(plan, progress) as begun:
+        return _ask_and_change(*begun, progress)
+
+
+def _ask_and_change(plan: RunPlan, begun: RunLog | None, progress: Progress) -> RunRecord:
+    """Make the codebase and run the attempts; `begun` is the log of a run that has built first."""
+    choice = None
     if plan.request and plan.request.select:
-        with FileChooser(plan, progress) as chooser:
+        with FileChooser(plan, progress, begun=begun) as chooser:
             codebase = codebase_for(plan, chooser.choose)
         choice = chooser.record
     else:
         codebase = codebase_for(plan)
     with after_choice(choice):
-        if plan.request:
+        if plan.request or plan.first_output is not None:
             require_sendable(plan, codebase, is_paid=choice is not None)
         approve = approval_of(plan.settings, progress)
-    with start_run(plan, codebase, progress, approve=approve, choice=choice) as run:
+    with start_run(plan, codebase, progress, approve=approve, before=Before(choice, begun)) as run:
         return interruptible(lambda: attempt_loop(run))

@@ -12,6 +12,8 @@ from code_commit.terminal import shown
 
 BUILD = "build.sh"
 _ROLE = re.compile(r"^\[(user|assistant)\]\n", re.MULTILINE)  # before each message
+_FAILS_ALREADY = "{}\n\nThe script fails already, before any change:\n\n{}\n\nMake it pass as well."
+_NOTHING = "(It prints nothing.)"
 _FAILED = "The script fails:\n\n{}\n\nFind the cause in the project's files and repair it."
 _REJECTED = "This answer cannot be used:\n\n{}\n\nSend it again without these faults."
 _ADDED = "These files of the project were not shown so far:\n\n{}"
@@ -65,6 +67,11 @@ def lay_out_dialogue(
     return Dialogue(system, earlier, last)
 
 
+def with_output(query: str, output: str) -> str:
+    """Return a task with the output of the build that failed before the run."""
+    return _FAILS_ALREADY.format(query.strip(), output.strip() or _NOTHING)
+
+
 def _apart(codebase: str) -> tuple[str, str]:
     """Return the text of build.sh, which no answer may change, and the codebase without it."""
     sections = list(read_sections(codebase))
@@ -79,5 +86,5 @@ def _put_in(text: str, values: dict[str, str]) -> str:
 
 def _result(turn: Turn) -> tuple[str, str]:
     if turn.output is not None:
-        return _FAILED, turn.output.strip() or "(It prints nothing.)"
+        return _FAILED, turn.output.strip() or _NOTHING
     return _REJECTED, "\n".join(f"- {reason}" for reason in turn.reasons)

@@ -18,7 +18,7 @@ from code_commit.codebase.text import (
 )
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt, labelled
-from code_commit.prompts.dialogue import Turn, lay_out_dialogue
+from code_commit.prompts.dialogue import Turn, lay_out_dialogue, with_output
 from code_commit.runs.diff import hunks_between
 from code_commit.runs.words import duration
 from code_commit.settings import Settings
@@ -31,6 +31,12 @@ _WHOLE, _WHOLE_OR_EDITS = "whole", "whole, or as edits where it is long"
 _CLOSING = "\n[answer]\n"  # before the last lines of a prompt, in the file of a system prompt
 _FOLDER = "{folder}"  # before the paths of the examples: a folder of the project, "" where it has none
 _LAST = "No answer after this one is used: a list of files would be of no use now.\n\n"
+_FAILS_ALREADY = """\
+build.sh fails already, before any change: [build.sh output] is what it printed.
+The task is done when it passes, so mend what makes it fail as well, wherever
+that lies.
+
+"""
 _PACKAGED = Path(__file__).parents[2] / "system_prompts"
 _LONG_FILE = 200  # lines, without the blank one after it
 _DIFFS = """\
@@ -55,7 +61,7 @@ class SystemPrompts(NamedTuple):
 class Task(NamedTuple):
     """The parts of a prompt that hardly change in a run. `circumstances` describes the project and the run, with
     `edits` also how to send edits; `late_edits` explains edits once a file is long. With `diffs`, changed files are
-    shown as diffs.
+    shown as diffs. `first` is the build that failed before the run.
     """
 
     prompts: SystemPrompts
@@ -67,16 +73,18 @@ class Task(NamedTuple):
     late_edits: str = ""
     edits: bool = False
     diffs: bool = False
+    first: "FailedBuild | None" = None
 
 
 class FailedBuild(NamedTuple):
     """A failed build in a repair prompt: `replacements` are changed files as they are now, `originals` their texts
-    before the run.
+    before the run. `named` are files that the output of a first build names and the codebase lacks.
     """
 
     output: str
-    replacements: Sequence[FileView]
+    replacements: Sequence[FileView] = ()
     originals: Mapping[str, str] = {}
+    named: Sequence[FileView] = ()
 
 
 class Rejection(NamedTuple):
@@ -125,7 +133,10 @@ def _shown(override: Path) -> str:
     return shown("/".join(override.parts[-3:]))
 
 
-def make_task(settings: Settings, prompts: SystemPrompts, query: str, codebase: Codebase) -> Task:
+def make_task(
+    settings: Settings, prompts: SystemPrompts, query: str, codebase: Codebase, first_output: str | None = None
+) -> Task:
+    """Return the task of a run. `first_output` is that of a build which failed before it."""
     prompts = prompts.with_examples_in(_example_folder(codebase))
     is_short = settings.prompt_layout == "short"
     edits = prompts.edit_instructions if _offers_edits(settings, codebase) and not is_short else ""
@@ -134,7 +145,8 @@ def make_task(settings: Settings, prompts: SystemPrompts, query: str, codebase: 
     lines = may_change(settings) if is_short else _circumstances(settings, attempts)
     circumstances = edits + "".join(f"{line}\n" for line in lines) + "\n"
     layout, diffs = settings.prompt_layout, _shows_diffs(settings)
-    return Task(prompts, query, codebase, layout, circumstances, attempts, late_edits, bool(edits), diffs)
+    first = None if first_output is None else FailedBuild(first_output)
+    return Task(prompts, query, codebase, layout, circumstances, attempts, late_edits, bool(edits), diffs, first)
 
 
 def most_attempts(settings: Settings) -> int:
@@ -192,9 +204,12 @@ def lay_out(
     """
     if task.layout == "short":
         return lay_out_short(task)
+    shown = failed or task.first
     rules = task.prompts.project_structure + task.prompts.code_modification_instructions + task.circumstances
-    build = failed or FailedBuild("", ())
+    build = shown or FailedBuild("")
     phase, closing = split_closing(task.prompts.repair_query if failed else task.prompts.initial_query)
+    phase += _FAILS_ALREADY if shown and not failed else ""
+    additions = [*(() if failed else build.named), *additions]
     asked, changed = {file.path for file in additions}, {change.path for change in build.replacements}
     parts_now = {file.path: file for file in additions if isinstance(file.view, Part)}
     changes = list(_show_changes(task, build, parts_now, asked))
@@ -205,7 +220,7 @@ def lay_out(
     phase = late_edits + phase + _tell_attempt(task, history)
     added += [render(file) for file in others if isinstance(file.view, Part)]
     query, codebase = labelled("query", task.query), labelled("codebase", task.codebase.text)
-    output = labelled("build.sh output", build.output) if failed else ""
+    output = labelled("build.sh output", build.output) if shown else ""
     unseen = labelled("codebase additions", "".join(added)) if added else ""
     replacements = labelled("file replacements", "".join(changes)) if failed else ""
     is_cached = task.layout == "cached"
@@ -223,7 +238,7 @@ def lay_out_short(
     task: Task, turns: Sequence[Turn] = (), failed: FailedBuild | None = None, added: Sequence[FileView] = ()
 ) -> Prompt:
     """Return a prompt as an exchange of messages. A file that is now as an answer sent it is not shown again."""
-    build, sent = failed or FailedBuild("", ()), "\n".join(turn.response for turn in turns)
+    build, sent = failed or FailedBuild(""), "\n".join(turn.response for turn in turns)
     others = [
         each
         for each in build.replacements
@@ -231,9 +246,11 @@ def lay_out_short(
     ]
     changed = "".join(_show_changes(task, build._replace(replacements=others), {}, ()))
     codebase, instructions = task.codebase.text, task.prompts.short_instructions
-    system, earlier, last = lay_out_dialogue(instructions, codebase, task.query, turns, changed)
+    query = task.query if task.first is None else with_output(task.query, task.first.output)
+    system, earlier, last = lay_out_dialogue(instructions, codebase, query, turns, changed)
     flat = "".join(f"[{role}]\n{text}" for role, text in earlier) + "[user]\n"
-    parts = {"query": task.query, "codebase": codebase, "build output": build.output, "answers": sent}
+    output = (failed or task.first or build).output
+    parts = {"query": task.query, "codebase": codebase, "build output": output, "answers": sent}
     return Prompt(system + task.circumstances, flat, last, parts, _sight_of(task, added, build), earlier)
 
 

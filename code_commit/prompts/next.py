@@ -129,8 +129,10 @@ class Conversation:
         self._task = task
         self._longest, self._shrink = room
         self._outcomes: list[Outcome] = []
-        self._views: Views = {}
+        self._views: Views = task.codebase.views if task.first else {}
         self._texts: dict[str, str] = {}  # of files shown in part, as they were then
+        if task.first:
+            self._task = task._replace(first=task.first._replace(named=self._named_by(task.first)))
 
     def next_prompt(self) -> Prompt:
         """Return the next prompt, with a smaller codebase where it is too long and the settings want that."""
@@ -145,7 +147,7 @@ class Conversation:
             return prompt
         room = max(size + longest - weigh(prompt.text), longest // _LEAST_SHARE)
         if room < size:
-            failed = _last_failed(self._outcomes)
+            failed = _last_failed(self._outcomes) or task.first
             with suppress(NotSetUpError):
                 self._task = task._replace(codebase=self._shrink(room, without_passed(failed.output) if failed else ""))
         return next_prompt(self._task, self._outcomes, longest)
@@ -230,7 +232,9 @@ class Conversation:
             replacements = [_read_replacement(tree, path, redact, known_text) for path in sorted(changed)]
         return FailedBuild(output, replacements)
 
-    def _named_by(self, failed: FailedBuild, changed: Collection[str], touched: Collection[str]) -> list[FileView]:
+    def _named_by(
+        self, failed: FailedBuild, changed: Collection[str] = (), touched: Collection[str] = ()
+    ) -> list[FileView]:
         """Return the files that the output names, and the changed ones of which the last prompt showed lines.
 
         `touched` are the names of what the answers changed.

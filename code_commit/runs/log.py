@@ -113,8 +113,7 @@ class RunLog:
         self._is_ended = False
         self._end = KeptRoom(self.folder / "run.json")
         self.replies = Replies(self.folder, self.redactor)
-        before = run.record.totals.seconds - (run.record.choice.seconds if run.record.choice else 0.0)
-        self._started = time.monotonic() - before
+        self._started = time.monotonic() - (run.record.totals.seconds - run.record.seconds_before)
 
     @property
     def snapshot(self) -> Path:
@@ -147,6 +146,16 @@ class RunLog:
             self.finish(status, message, exit_code=getattr(known, "exit_code", None))
         for line in ways_on(self.record, argument_of(self.folder)):
             error.add_note(line)
+
+    def first_build_log(self) -> BuildLog:
+        """Open 0-build.txt, for the build before anything is sent; the caller sets the build's result on it."""
+        self.save("building")
+        return BuildLog(self.folder / records.FIRST_BUILD, self.redactor, self.listener.output, self._first_build_ended)
+
+    def _first_build_ended(self, result: BuildResult | None) -> None:
+        self.record.first_build = result
+        if result:
+            self.save("built")
 
     def attempt(self, number: int) -> "AttemptLog":
         """Return the log of an attempt, a new one or the recorded one of a resumed run."""

@@ -181,15 +181,15 @@ def start_live(stream: TextIO, draw: "Callable[[], RenderableType]", per_second:
 
 
 def _ends_with_failed_build(record: RunRecord) -> bool:
-    build = record.attempts[-1].build if record.attempts else None
+    build = record.last_build
     return record.status in (Status.BUILD_FAILED, Status.BUILD_ERROR) and build is not None and not build.passed
 
 
 def _colour(record: RunRecord, event: Event) -> str:
     """Return the colour of a step's first line: green or red for verdicts, yellow for warnings."""
-    if event in ("warned", "applying"):
+    build = record.last_build
+    if event in ("warned", "applying") or (event == "built" and not record.attempts and build and not build.passed):
         return "yellow"
-    build = record.attempts[-1].build if record.attempts else None
     is_good = build is not None and build.passed if event == "built" else record.status == Status.SUCCESS
     is_verdict = event in ("built", "rejected") or (event == "finished" and build is not None)
     return ("green" if is_good else "red") if is_verdict else ""
@@ -198,21 +198,24 @@ def _colour(record: RunRecord, event: Event) -> str:
 def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Sequence[str]:
     """Return the lines of a step; those of an attempt begin with its number."""
     if event == "started" and record.command == "rollup":
-        return [f"asking {record.model} which files the task needs whole", f"log: {record.log_dir}"]
+        log = [] if record.first_build else [f"log: {record.log_dir}"]  # which its build has named
+        return [f"asking {record.model} which files the task needs whole", *log]
     if event == "chosen" and record.command == "rollup":
         return [f"{words.count(len(record.chosen), 'file')} chosen: {', '.join(record.chosen)}".removesuffix(": ")]
     if event == "started":
         return [f"model: {record.model}", f"log: {record.log_dir}"] if record.command == "run" else []
     if event == "finished":
         return _closing_lines(record)
+    if not record.attempts:
+        return [f"before the run the {words.first_build_of(record)}"] if event == "built" else []
     lines = _attempt_lines(record, event, verbose=verbose)
     lead = _attempt_lead(record)
     return [f"{lead}: {line}" if lead else line for line in lines[:1]] + lines[1:]
 
 
 def _attempt_lead(record: RunRecord) -> str:
-    """Return `attempt 2 of 4`; "" for a command with a single attempt."""
-    if record.command != "run":
+    """Return `attempt 2 of 4`; "" for a command with a single attempt, and before the first."""
+    if record.command != "run" or not record.attempts:
         return ""
     repairs = 0 if record.options.get("dry_run") else int(record.options["max_repairs"])
     return f"attempt {len(record.attempts)} of {1 + repairs}"
@@ -297,7 +300,8 @@ def _closing_lines(record: RunRecord) -> list[str]:
         review = [f"See: code-commit log{run} --open."]
         if totals.files_changed:
             review = [f"See: code-commit log{run} --open. The changes stay until code-commit undo{run}."]
-    return [f"{build}{after}: {words.done_in_all(record)}.", *besides, *review, *log]
+    before = words.result_before(record)
+    return [f"{build}{after}{before}: {words.done_in_all(record)}.", *besides, *review, *log]
 
 
 def _way_to_apply(record: RunRecord) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 SCHEMA_VERSION = 2
+FIRST_BUILD = "0-build.txt"  # the log's file of the build before anything was sent
 BUILT_DIFF = "built.diff"  # the log's file of the last build's changes to files of the answers
 # options of a choice of files in schema 1 that are no settings
 _OLD_REQUEST = ("pathspecs", "exclude", "include", "fit", "select", "query", "mentions", "for_run")
@@ -191,7 +192,8 @@ class RewrittenFile:
 @dataclass(slots=True)
 class Totals:
     """Sums over the attempts and the choice of files; `cost_usd` is None once one call's cost is unknown,
-    `unsettled_usd` the largest cost of calls beside it. `seconds` is the run's wall time and the choice's LLM time.
+    `unsettled_usd` the largest cost of calls beside it. `seconds` is the run's wall time and that of
+    the choice before it: its LLM and its build.
     """
 
     seconds: float = 0.0
@@ -215,8 +217,9 @@ class RunRecord:
     `process_start` distinguishes that process from a later one with the same id. `query` is the first line of the task,
     `undoes` the run that an undo puts back. `build_changes` are tracked files that changed without an answer,
     `rewritten` files of answers that the last build changed; `new_files` counts new untracked ones, `new_file_names`
-    are the first three. `chosen` are the files that an LLM chose, also in the run after that, which has the call in
-    `choice`. `request` is the codebase that a choice of files was asked for, and whether a run follows.
+    are the first three. `first_build` is the build before anything was sent. `chosen` are the files that an LLM chose,
+    also in the run after that, which has the call in `choice`. `request` is the codebase that a choice of files was
+    asked for, and whether a run follows; or, for a run that built first, whether its codebase is made anew.
     """
 
     version: str
@@ -237,6 +240,7 @@ class RunRecord:
     error: RunError | None = None
     tree: TreeBefore | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    first_build: BuildResult | None = None
     attempts: list[Attempt] = field(default_factory=list)
     totals: Totals = field(default_factory=Totals)
     warnings: list[RunWarning] = field(default_factory=list)
@@ -266,6 +270,17 @@ class RunRecord:
     def cost(self) -> Cost:
         """The cost of all its calls so far, also where the price of one is not known."""
         return sum((attempt.cost for attempt in self.attempts), self.choice.cost if self.choice else Cost())
+
+    @property
+    def last_build(self) -> BuildResult | None:
+        """The build of the latest attempt, or the one before the first."""
+        return self.attempts[-1].build if self.attempts else self.first_build
+
+    @property
+    def seconds_before(self) -> float:
+        """The time of what stands in the log of its choice of files: the choice, and the first build."""
+        built = self.first_build.seconds if self.first_build else 0.0
+        return self.choice.seconds + built if self.choice else 0.0
 
     @property
     def as_choice(self) -> FileChoice:
@@ -369,11 +384,12 @@ def sum_up(record: RunRecord, seconds: float) -> Totals:
     attempts, choice = record.attempts, record.choice or FileChoice("")
     usages = [*(attempt.usage for attempt in attempts if attempt.usage), choice.usage]
     answered = [attempt for attempt in attempts if attempt.finish_reason is not None] + [choice] * bool(choice.calls)
+    first_seconds = record.first_build.seconds if record.first_build else 0.0
     has_unknown = any(call.cost_usd is None and not call.unsettled_usd for call in answered)
     return Totals(
-        seconds=seconds + choice.seconds,
+        seconds=seconds + record.seconds_before,
         llm_seconds=sum(attempt.seconds or 0.0 for attempt in attempts) + choice.seconds,
-        build_seconds=sum(attempt.build.seconds for attempt in attempts if attempt.build),
+        build_seconds=sum((attempt.build.seconds for attempt in attempts if attempt.build), first_seconds),
         attempts=len(attempts),
         usage=sum(usages, Usage()),
         cost_usd=None if has_unknown else record.cost.settled,

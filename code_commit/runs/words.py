@@ -102,8 +102,10 @@ def done_by_build(record: RunRecord) -> str:
 def awaited(record: RunRecord) -> str:
     """Return the current wait of a run: `asking openai:gpt-6.2-sol`, `running build.sh`, or ""."""
     attempt = record.attempts[-1] if record.attempts and record.asks else None
-    if attempt is None or record.status != Status.RUNNING:
+    if record.status != Status.RUNNING or not record.asks:
         return ""
+    if attempt is None:
+        return "running build.sh" if record.options.get("build_first") and not record.first_build else ""
     if attempt.finish_reason is None:
         return f"asking {record.asked_model}"
     return "running build.sh" if attempt.verdict == "applied" and not attempt.build else ""
@@ -203,6 +205,18 @@ def _signal_name(number: int) -> str:
 def build_of(attempt: Attempt) -> str:
     """Return `build failed: exit code 1 after 7.3 s`; "" without a build."""
     return f"build {outcome_of(attempt)}: {ending_of(attempt.build)}" if attempt.build else ""
+
+
+def first_build_of(record: RunRecord) -> str:
+    """Return `build failed: exit code 1 after 7.3 s` for the build before the run; "" without one."""
+    build = record.first_build
+    return f"build {'passed' if build.passed else 'failed'}: {ending_of(build)}" if build else ""
+
+
+def result_before(record: RunRecord) -> str:
+    """Return `; before the run it failed`; "" where nothing was built before."""
+    build = record.first_build
+    return f"; before the run it {'passed' if build.passed else 'failed'}" if build else ""
 
 
 def repeats_of(attempt: Attempt) -> str:

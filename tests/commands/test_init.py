@@ -241,10 +241,11 @@ def test_init_writes_what_is_missing_and_says_what_is_next(tmp_path: Path, run_c
     assert set(settings) == {
         "answer_format",
         "prompt_layout",
+        "build_first",
         "codebase_additions",
         "file_replacements",
     }  # as its first lines say
-    head = (tmp_path / "agent-config/config.toml").read_text()[:300]
+    head = (tmp_path / "agent-config/config.toml").read_text()[:330]
     assert all(name in head for name in settings)
     assert before == {path: path.read_bytes() for path in before}
 

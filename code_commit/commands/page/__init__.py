@@ -22,7 +22,7 @@ from code_commit.commands.page.markup import build_view, diff_view
 from code_commit.errors import NotSetUpError
 from code_commit.files import NotAFileError, read_regular_file, replacing
 from code_commit.runs import words
-from code_commit.runs.record import BUILT_DIFF, Attempt
+from code_commit.runs.record import BUILT_DIFF, FIRST_BUILD, Attempt
 from code_commit.terminal import shown
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _template(package: str) -> tuple["Template", Markup, Markup]:
     )
     environment.filters |= {"count": "{:,}".format, "counted": words.count, "shortened": _shortened}
     in_words = words.duration, words.dollars, words.cost_in_cell, words.choice_in_words
-    for said in (*in_words, words.done_by_build, words.rewritten_by_build):
+    for said in (*in_words, words.done_by_build, words.rewritten_by_build, words.first_build_of):
         environment.filters[said.__name__] = said
     style = "".join(_text(each, "page.css") for each in dict.fromkeys((__name__, package)))
     script = _text(package, "page.js")
@@ -112,7 +112,8 @@ def _page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
     of_build = run.diff(BUILT_DIFF) if record.rewritten else []
     is_standing = bool(run.applied) and not (record.rolled_back or record.undone) and run.patch is None
     attempts = record.attempts[:MOST_ATTEMPTS] if record.command != "undo" else []
-    starts = list(accumulate((sum(seconds for _, seconds in _times(attempt)) for attempt in attempts), initial=0.0))
+    built = record.first_build.seconds if record.first_build and not record.choice else 0.0
+    starts = list(accumulate((sum(seconds for _, seconds in _times(attempt)) for attempt in attempts), initial=built))
     usages = [call.usage for call in [record.choice, *attempts] if call and call.usage]
     return {
         "run": run,
@@ -122,11 +123,13 @@ def _page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
         "built_files": diff_view(of_build, BUILT_DIFF, RESULT_ROOM // 5),
         "built_changes": of_build,
         "undo": run.name if is_standing else "",
+        "first_build": build_view(run, FIRST_BUILD, min(len(record.attempts) + 1, MOST_ATTEMPTS)),
         "attempts": [_attempt_values(run, *each, changes, start) for each in zip(attempts, starts, strict=False)],
-        "seconds": max(record.totals.seconds - (record.choice.seconds if record.choice else 0.0), starts[-1], 0.001),
+        "seconds": max(record.totals.seconds - record.seconds_before, starts[-1], 0.001),
         "tokens": max((usage.input + usage.output for usage in usages), default=0),
         "files_of_log": [
             *_links(run.folder, start, "run.json"),
+            *_links(run.folder, start, FIRST_BUILD),
             *_links(run.folder, start, BUILT_DIFF),
             *_links(run.folder, start, "traceback.txt"),
             *(_links(run.root, start, "changes.patch") if run.patch else ()),

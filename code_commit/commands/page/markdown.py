@@ -11,7 +11,7 @@ from code_commit.commands.page.changes import FileDiff
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.files import read_ends
 from code_commit.runs import words
-from code_commit.runs.record import Attempt
+from code_commit.runs.record import FIRST_BUILD, Attempt
 from code_commit.terminal import render, shown
 
 TAIL_LINES = 60
@@ -46,12 +46,15 @@ def _lines(run: LoggedRun) -> Iterator[str]:
     files = [_change(file) for file in changes.files] + [f"{code(path)}, not known" for path in changes.unknown]
     yield from _section("Changes", files or [code(changes.reason)])
     ends = [words.joined(_summary(attempt), words.spent(attempt)) for attempt in attempts]
+    if before := words.first_build_of(record):
+        yield from ("", f"Before the run: {before}")
     yield from _section("Attempts", ends)
     for attempt in attempts:
         yield from _section(f"Attempt {attempt.number} was rejected", [code(reason) for reason in attempt.reasons])
-    built = [attempt for attempt in record.attempts if attempt.build]
-    if built and words.outcome_of(built[-1]) == "failed":
-        name = f"{built[-1].number}-build.txt"
+    built = {FIRST_BUILD: record.first_build} if record.first_build else {}
+    built |= {f"{attempt.number}-build.txt": attempt.build for attempt in record.attempts if attempt.build}
+    if built and not [*built.values()][-1].passed:
+        name = [*built][-1]
         with suppress(OSError):
             output = run.redactor.redact_cut(render(read_ends(run.folder / name, 0, TAIL_BYTES).tail))
             yield from _block(f"The end of {name}", output.rstrip("\n").split("\n")[-TAIL_LINES:])

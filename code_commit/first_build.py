@@ -1,0 +1,121 @@
+"""The build before anything is sent: it tells the LLM what fails, and nothing is paid for where it cannot be run."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from code_commit.apply.lock import lock_tree
+from code_commit.build import Builder, build_environment, harden_process
+from code_commit.check import RunPlan
+from code_commit.check.codebase import codebase_for, require_sendable
+from code_commit.errors import BuildError, Named
+from code_commit.interrupts import hold_signals, interruptible
+from code_commit.project import BUILD_SCRIPT
+from code_commit.prompts.next import read_build_output
+from code_commit.runs.build_log import BuildLog
+from code_commit.runs.log import RunLog
+from code_commit.runs.progress import Progress
+from code_commit.runs.record import FIRST_BUILD, BuildResult, RunRecord
+from code_commit.runs.review import review_changes
+from code_commit.runs.words import duration
+from code_commit.start import open_log
+
+
+class Begun(NamedTuple):
+    """A run before its codebase is made: its plan, and its log if it has built first. Then the tree is locked."""
+
+    plan: RunPlan
+    log: RunLog | None = None
+
+
+@contextmanager
+def building_first(plan: RunPlan, progress: Progress) -> Iterator[Begun]:
+    """Run build.sh where the plan wants that, and yield the plan with its output if it failed; keep the tree locked.
+
+    An error until the end of the block is recorded in the log. Raises NotSetUpError, and BuildError for a build that
+    cannot be run, that the sandbox or the machine made fail, or that did not end in time. A resumed run that has its
+    first build does not repeat it.
+    """
+    if not plan.builds_first:
+        yield Begun(plan)
+        return
+    if plan.request and not plan.request.select:
+        require_sendable(plan, codebase_for(plan))
+    resumed = plan.inputs.resumed
+    hold_signals()
+    harden_process()
+    plan.project.agent_config.mkdir(mode=0o700, exist_ok=True)
+    with lock_tree(plan.project), ExitStack() as recording:
+        log = None if resumed and resumed.record.command == "rollup" else open_log(plan, progress)
+        if log is not None:
+            recording.enter_context(log)
+            if not tells(plan, log.record):
+                with progress, Builder(plan.project, plan.sandbox) as builder:
+                    interruptible(lambda: _build(plan, log, builder))
+        folder, record = (log.folder, log.record) if log else resumed or (Path(), None)
+        yield Begun(with_first_output(plan, folder, record), log)
+
+
+def tells(plan: RunPlan, record: RunRecord) -> bool:
+    """Tell whether the record has a first build with a result: a pass, or a failure that is the code's."""
+    build = record.first_build
+    return build is not None and not (_is_of_machine(plan, build) or build.refused or build.timed_out)
+
+
+def with_first_output(plan: RunPlan, folder: Path, record: RunRecord | None) -> RunPlan:
+    """Return the plan with the output of the failed first build that a log has. Raises LogError."""
+    if record is None or record.first_build is None or record.first_build.passed:
+        return plan
+    limit, name = plan.settings.build_output_limit, f"{record.log_dir}/{FIRST_BUILD}"
+    output = plan.redactor.redact_text(read_build_output(folder / FIRST_BUILD, limit, name))
+    return replace(plan, first_output=output, request=plan.request and plan.request._replace(output=output))
+
+
+def _build(plan: RunPlan, log: RunLog, builder: Builder) -> None:
+    with log.first_build_log() as build_log:
+        build_log.result = run_build(plan, log, builder, build_log, 0)
+    if plan.tree:
+        log.add_warning("review", *review_changes(plan.project, plan.tree, log.record))
+    result = build_log.result
+    if result.timed_out:
+        raise BuildError(
+            f"{BUILD_SCRIPT} did not end within {duration(plan.settings.build_timeout)}, so nothing was sent: mend it,"
+            " or use a longer ",
+            Named("build_timeout"),
+        )
+    require_result_of_code(plan, result, "nothing was sent")
+    require_no_refusal(result, "nothing was sent")
+
+
+def run_build(plan: RunPlan, log: RunLog, builder: Builder, build_log: BuildLog, attempt: int) -> BuildResult:
+    """Run build.sh for an attempt, 0 before the first, and return its result. Raises BuildError."""
+    environment = build_environment(plan.inputs.environment, plan.keys.values(), attempt, log.record.run)
+    warn = partial(log.add_warning, "build")
+    return builder.run(build_log.write, timeout=plan.settings.build_timeout, environment=environment, warn=warn)
+
+
+def require_result_of_code(plan: RunPlan, result: BuildResult, outcome: str) -> None:
+    """Raise BuildError for a build whose exit code says that the machine failed; `outcome` is what came of it."""
+    if _is_of_machine(plan, result):
+        raise BuildError(
+            f"{BUILD_SCRIPT} ended with exit code {result.shell_code}, meaning an infrastructure failure"
+            f" (infrastructure_exit_codes): {outcome}; fix the machine first"
+        )
+
+
+def require_no_refusal(result: BuildResult, outcome: str) -> None:
+    """Raise BuildError for a build that the sandbox made fail; `outcome` is what came of it."""
+    if result.refused:
+        raise BuildError(
+            f"the sandbox made {BUILD_SCRIPT} fail, so {outcome}: {result.refused}\n",
+            f"Leave that out of {BUILD_SCRIPT}, or use ",
+            Named("sandbox", "off"),
+            " (strict has a network with sandbox_network = true in config.toml).",
+        )
+
+
+def _is_of_machine(plan: RunPlan, build: BuildResult) -> bool:
+    return build.shell_code in plan.settings.infrastructure_exit_codes

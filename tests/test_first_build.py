@@ -1,0 +1,300 @@
+"""`--build-first`: build.sh runs before anything is sent. What the LLM sees of it, and what is not paid for."""
+
+import json
+import shutil
+import signal
+import tomllib
+from pathlib import Path
+
+import pytest
+from command import Run, Start, git, module, recorded, replay, the_log, wait_for
+from fake_server import FakeServer
+
+KEY = "test-key-0123456789"
+WRONG, RIGHT = "^^^ok.txt\nwrong\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
+COUNTED = "#!/bin/sh\necho build >>../builds\n{}\ngrep -qx ok ok.txt\n"
+FAILS, LABEL = "build.sh fails already", "[build.sh output]\n"
+
+
+def build_with(root: Path, command: str = "echo 'ok.txt:1: it must say ok'; cat ok.txt") -> None:
+    """Write a build.sh that counts its runs beside the project, runs the command and passes where ok.txt says ok."""
+    (root / "build.sh").write_text(COUNTED.format(command))
+    git(root, "commit", "-qam", "build", "--allow-empty")
+
+
+def builds(root: Path) -> int:
+    counted = root.parent / "builds"
+    return counted.read_text().count("build") if counted.exists() else 0
+
+
+def record(root: Path) -> dict:
+    return json.loads((the_log(root) / "run.json").read_text())
+
+
+def runs(root: Path) -> list[dict]:
+    return [json.loads(path.read_text()) for path in sorted(root.glob("agent-config/logs/*/run.json"))]
+
+
+def asking(root: Path, server: FakeServer) -> list[str]:
+    (root / "agent-config/openai-key.txt").write_text(KEY)
+    (root / "agent-config/openai-key.txt").chmod(0o600)
+    return ["--model", "openai:gpt-6.2-sol", "--base-url", server.base_url("openai"), "--sandbox", "off"]
+
+
+@pytest.mark.parametrize("layout", ["spec", "cached", "short"])
+def test_the_llm_sees_why_the_build_fails(layout, project_folder: Path, run_code_commit: Run):
+    build_with(project_folder)
+    answers = replay(project_folder, "no block\n", WRONG, RIGHT)
+    done = run_code_commit(project_folder, "--build-first", "--prompt-layout", layout, *answers)
+    assert done.returncode == 0, done.stderr
+    assert "before the run the build failed: exit code 1" in done.stderr
+    assert "The build passes after 3 attempts; before the run it failed: 1 file changed" in done.stderr
+    assert builds(project_folder) == 3
+    log, run = the_log(project_folder), record(project_folder)
+    first, rejected, repair = ((log / f"{number}-query.txt").read_text() for number in (1, 2, 3))
+    assert first.count("it must say ok\nnot yet\n") == 1
+    assert "it must say ok\nnot yet\n" in rejected
+    assert "it must say ok\nwrong\n" in repair
+    if layout != "short":
+        assert FAILS in first
+        assert FAILS in rejected
+        assert FAILS not in repair
+        assert "not yet" not in repair.partition(LABEL)[2].partition("[build.sh:")[0], "the last failure alone"
+        assert (first.index(LABEL) < first.index("[query]\n")) == (layout == "spec")
+    assert (log / "0-build.txt").read_text().startswith("ok.txt:1: it must say ok\nnot yet\n[build.sh: exit code 1")
+    assert (run["first_build"]["exit_code"], run["attempts"][-1]["build"]["exit_code"]) == (1, 0)
+    assert run["totals"]["build_seconds"] >= run["first_build"]["seconds"] > 0
+
+
+def test_a_build_that_passes_says_so_and_is_in_no_prompt(project_folder: Path, run_code_commit: Run):
+    (project_folder / "ok.txt").write_text("ok\n")
+    done = run_code_commit(project_folder, "--build-first", *replay(project_folder, "^^^new.txt\nnew\n^^^end\n"))
+    assert done.returncode == 0, done.stderr
+    assert "before the run the build passed: exit code 0" in done.stderr
+    assert "The build passes after 1 attempt; before the run it passed:" in done.stderr
+    prompt = (the_log(project_folder) / "1-query.txt").read_text()
+    assert f"\n{LABEL}" not in prompt
+    assert FAILS not in prompt
+
+
+def test_it_is_off_without_a_config_and_on_in_that_of_init(project_folder: Path, run_code_commit: Run):
+    assert run_code_commit(project_folder, *replay(project_folder)).returncode == 0
+    assert record(project_folder)["first_build"] is None
+    assert not (the_log(project_folder) / "0-build.txt").exists()
+    run_code_commit(project_folder, "init")
+    assert tomllib.loads((project_folder / "agent-config/config.toml").read_text())["build_first"] is True
+
+
+NOT_THE_CODE = {
+    "the machine": ("exit 75", (), "infrastructure failure (infrastructure_exit_codes): nothing was sent"),
+    "a hang": ("sleep 60", ("--build-timeout", "0.3"), "did not end within 0.3 s, so nothing was sent"),
+    "a protected file": ("echo x >>.gitignore", (), "changed protected files; it was put back: .gitignore"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_THE_CODE)
+def test_a_build_that_cannot_tell_is_not_paid_for(name, project_folder: Path, run_code_commit: Run):
+    command, options, message = NOT_THE_CODE[name]
+    build_with(project_folder, f"[ -e ../mended ] || {command}")
+    with FakeServer(answers=[RIGHT]) as server:
+        done = run_code_commit(project_folder, "--build-first", *options, *asking(project_folder, server))
+        assert done.returncode == 5, done.stderr
+        assert message in done.stderr
+        assert server.requests == []
+        assert record(project_folder)["attempts"] == []
+        assert record(project_folder)["totals"]["unsettled_usd"] == 0
+        (project_folder.parent / "mended").touch()
+        resumed = run_code_commit(project_folder, "resume")
+        assert resumed.returncode == 0, resumed.stderr
+    assert "before the run it failed" in resumed.stderr
+    assert builds(project_folder) == 3
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+def test_what_the_sandbox_refuses_is_not_paid_for(project_folder: Path, run_code_commit: Run):
+    (project_folder / "build.sh").write_text("#!/bin/sh\nset -e\ntouch build.sh\ngrep -qx ok ok.txt\n")
+    done = run_code_commit(project_folder, "--build-first", *recorded(project_folder, RIGHT), "--sandbox", "guard")
+    assert done.returncode == 5, done.stderr
+    assert "the sandbox made build.sh fail, so nothing was sent: " in done.stderr
+    assert "--sandbox off" in done.stderr
+    assert record(project_folder)["attempts"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_ended_in_the_first_build_it_builds_again_when_resumed(
+    number, project_folder: Path, run_code_commit: Run, start_code_commit: Start
+):
+    build_with(project_folder, "[ -e ../hold ] && sleep 60")
+    (project_folder.parent / "hold").touch()
+    (project_folder / "agent-config/query.txt").unlink()
+    with FakeServer(answers=[RIGHT]) as server:
+        words = ["-m", "Make ok.txt say ok.", "--build-first", *asking(project_folder, server)]
+        process = start_code_commit(project_folder, *words)
+        wait_for(lambda: builds(project_folder))
+        process.send_signal(number)
+        process.wait(timeout=180)
+        assert server.requests == []
+        (project_folder.parent / "hold").unlink()
+        done = run_code_commit(project_folder, "resume")
+        assert done.returncode == 0, done.stderr
+    assert builds(project_folder) == 3
+    assert "Make ok.txt say ok." in (the_log(project_folder) / "1-query.txt").read_text()
+    assert record(project_folder)["status"] == "success"
+
+
+@pytest.mark.parametrize("step", ["built", "asking", "applied"])
+def test_killed_later_it_does_not_build_first_again(
+    step, project_folder: Path, run_code_commit: Run, start_code_commit: Start
+):
+    build_with(project_folder)
+    program = (
+        "import os; from code_commit.runs.progress import Progress\n"
+        "def step(self, record, event):\n"
+        f"    if event == {step!r}: os.kill(os.getpid(), 9)\n"
+        "Progress.step = step\n"
+    )
+    answers = replay(project_folder, RIGHT)
+    start_code_commit(project_folder, "-m", "Do it.", "--build-first", *answers, before=program).wait(timeout=180)
+    before = builds(project_folder)
+    assert before == 1
+    done = run_code_commit(project_folder, "resume")
+    assert done.returncode == 0, done.stderr
+    assert builds(project_folder) == 2
+    prompt = (the_log(project_folder) / "1-query.txt").read_text()
+    assert "it must say ok\nnot yet\n" in prompt
+    assert "--- ok.txt ---\nnot yet\n" in prompt
+
+
+def test_files_that_the_first_build_writes_are_named_and_not_taken_for_the_llm_s(
+    project_folder: Path, run_code_commit: Run
+):
+    (project_folder / "other.txt").write_text("other\n")
+    git(project_folder, "add", "-A")
+    build_with(project_folder, "echo built >>other.txt; echo built >>ok.txt; echo new >made.txt")
+    answer = f"{RIGHT}^^^other.txt\nother\nbuilt\n^^^end\n"
+    (project_folder / "build.sh").write_text((project_folder / "build.sh").read_text() + "true\n")
+    git(project_folder, "commit", "-qam", "passes")
+    done = run_code_commit(project_folder, "-m", "Do it.", "--build-first", *replay(project_folder, answer))
+    assert done.returncode == 0, done.stderr
+    assert "a build had changed ok.txt (unless you had) before the answer did" in done.stderr
+    assert "The build also changed other.txt and left 1 new file: made.txt" in done.stderr
+    assert "--- ok.txt ---\nnot yet\nbuilt\n" in (the_log(project_folder) / "1-query.txt").read_text()
+    diff = (the_log(project_folder) / "1-changes.diff").read_text()
+    assert "-not yet\n-built\n+ok\n" in diff
+    assert "other.txt" not in diff, "it holds that already"
+    assert run_code_commit(project_folder, "undo", "--force").returncode == 0
+    assert (project_folder / "ok.txt").read_text() == "not yet\nbuilt\n"
+    assert (project_folder / "made.txt").exists()
+
+
+CHOICE = "It says what fails.\n^^^files\nok.txt\n^^^end\n"
+
+
+def test_a_choice_of_files_comes_after_it_and_knows_its_output(project_folder: Path, run_code_commit: Run):
+    (project_folder / "src").mkdir()
+    for number in range(60):
+        (project_folder / f"src/part_{number:02}.py").write_text(module(f"part_{number:02}", 200))
+    git(project_folder, "add", "-A")
+    (project_folder.parent / "said").write_text("src/part_53.py:7: in part_53 ok.txt is not ok\n")
+    build_with(project_folder, "cat ../said")
+    answers = replay(project_folder, CHOICE, RIGHT)
+    done = run_code_commit(project_folder, "--build-first", "--rollup", "select", *answers)
+    assert done.returncode == 0, done.stderr
+    assert builds(project_folder) == 2
+    choice, run = runs(project_folder)
+    assert (choice["command"], run["command"]) == ("rollup", "run")
+    assert choice["first_build"] == run["first_build"]
+    assert run["choice"]["run"] == choice["run"]
+    logs = [project_folder / each["log_dir"] for each in (choice, run)]
+    assert all((log / "0-build.txt").exists() for log in logs)
+    asked, told = ((log / "1-query.txt").read_text() for log in logs)
+    for prompt in (asked, told):
+        assert FAILS in prompt
+        assert "in part_53 ok.txt is not ok" in prompt.partition(LABEL)[2]
+    assert "--- src/part_53.py (outline" in asked, "the file that the output names"
+    assert "src/part_53.py:4:def part_53" in asked, "and the name that it writes"
+    assert "Make ok.txt say ok." in (logs[0] / "query.txt").read_text()
+
+
+def test_where_nothing_has_to_be_chosen_there_is_one_run(project_folder: Path, run_code_commit: Run):
+    build_with(project_folder)
+    done = run_code_commit(project_folder, "--build-first", "--rollup", "select", *replay(project_folder))
+    assert done.returncode == 0, done.stderr
+    assert (record(project_folder)["command"], builds(project_folder)) == ("run", 2)
+
+
+def test_what_fits_begins_with_what_the_output_names(project_folder: Path, run_code_commit: Run):
+    (project_folder / "src").mkdir()
+    for number in range(30):
+        (project_folder / f"src/part_{number:02}.py").write_text(module(f"part_{number:02}", 120))
+    git(project_folder, "add", "-A")
+    (project_folder.parent / "said").write_text("src/part_27.py:3: wrong\n")
+    build_with(project_folder, "cat ../said")
+    config = "context_window = 12000\nmax_output_tokens = 2000\nmax_repairs = 0\n"
+    (project_folder / "agent-config/config.toml").write_text(config)
+    for options, is_whole in (([], False), (["--build-first"], True)):
+        shutil.rmtree(project_folder / "agent-config/logs", ignore_errors=True)
+        (project_folder / "ok.txt").write_text("not yet\n")
+        done = run_code_commit(project_folder, "--rollup", "fit", *options, *replay(project_folder))
+        assert done.returncode == 0, done.stderr
+        assert ("--- src/part_27.py ---\n" in (the_log(project_folder) / "1-query.txt").read_text()) == is_whole
+
+
+def test_the_limit_of_money_counts_the_output(project_folder: Path, run_code_commit: Run):
+    build_with(project_folder, "seq 1 60000")
+    config = '[prices."some-model"]\ninput = 1.0\noutput = 1.0\n'
+    (project_folder / "agent-config/config.toml").write_text(config)
+    with FakeServer(answers=[RIGHT]) as server:
+        chat = ["--model", "chat:some-model", "--base-url", server.base_url("chat"), "--sandbox", "off"]
+        words = [*chat, "--max-cost", "0.1"]
+        done = run_code_commit(project_folder, "--build-first", *words)
+        assert done.returncode == 2, done.stderr
+        assert server.requests == []
+        assert record(project_folder)["status"] == "not_set_up"
+        assert builds(project_folder) == 1
+        too_little = [*words[:-1], "0.000001"]
+        done = run_code_commit(project_folder, "--build-first", *too_little)
+        assert done.returncode == 2, done.stderr
+        assert builds(project_folder) == 1, "what is too little without an output ends before the build"
+        assert server.requests == []
+
+
+def test_a_dry_run_builds_first_and_changes_nothing(project_folder: Path, run_code_commit: Run):
+    build_with(project_folder)
+    done = run_code_commit(project_folder, "--build-first", "--dry-run", *replay(project_folder))
+    assert done.returncode == 0, done.stderr
+    assert "nothing was built after the answer" in done.stderr
+    assert "it must say ok\nnot yet\n" in (the_log(project_folder) / "1-query.txt").read_text()
+    assert (project_folder / "ok.txt").read_text() == "not yet\n"
+
+
+def test_page_log_and_summary_show_it(project_folder: Path, run_code_commit: Run):
+    build_with(project_folder)
+    run_code_commit(project_folder, "--build-first", *replay(project_folder))
+    told = run_code_commit(project_folder, "log", "latest").stdout
+    assert "before the run: build failed: exit code 1" in told
+    assert "    | ok.txt:1: it must say ok\n" in told
+    assert "Before the run: build failed: exit code 1" in run_code_commit(project_folder, "log", "--markdown").stdout
+    run_code_commit(project_folder, "log", "--html", str(project_folder / "page.html"))
+    page = (project_folder / "page.html").read_text()
+    assert '<h2 id="before">Before the run</h2>' in page
+    assert "it must say ok" in page.partition('id="first-build"')[2]
+    assert "0-build.txt" in page
+
+
+def test_the_build_knows_that_it_is_the_first(project_folder: Path, run_code_commit: Run):
+    build_with(project_folder, 'echo "attempt $CODE_COMMIT_ATTEMPT"')
+    run_code_commit(project_folder, "--build-first", *replay(project_folder))
+    assert (the_log(project_folder) / "0-build.txt").read_text().startswith("attempt 0\n")
+    assert (the_log(project_folder) / "1-build.txt").read_text().startswith("attempt 1\n")
+
+
+def test_files_that_the_output_names_are_added(project_folder: Path, run_code_commit: Run):
+    (project_folder / "far.txt").write_text("a line that says what is expected\n")
+    git(project_folder, "add", "-A")
+    build_with(project_folder, "echo far.txt:1: not so")
+    (project_folder / "agent-config/config.toml").write_text("codebase_additions = true\n")
+    run_code_commit(project_folder, "--build-first", *replay(project_folder))
+    prompt = (the_log(project_folder) / "1-query.txt").read_text()
+    assert "[codebase additions]\n--- far.txt ---\na line that says what is expected\n" in prompt
