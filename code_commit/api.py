@@ -14,7 +14,7 @@ from typing import Any
 
 from code_commit.apply.restore import redo as redo_changes
 from code_commit.build import hardened_meanwhile
-from code_commit.check import RunInputs, inspect_run
+from code_commit.check import RunInputs, inspect_run, repair_inputs_of
 from code_commit.check.codebase import check_codebase
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
@@ -91,10 +91,41 @@ def run(
 
     Raises NotSetUpError if the run could not begin (exit code 2). Nothing was sent or changed then.
     """
-    inputs = _inputs_of(query)
+    return _run(find_project(Path(directory)), _inputs_of(query), on_step, settings)
+
+
+def repair(
+    directory: Folder = ".",
+    *,
+    query: str | None = None,
+    output: str | bytes | None = None,
+    on_step: Callable[[RunRecord, Event], object] | None = None,
+    **settings: Any,
+) -> RunRecord:
+    """Make a project's failing build pass, as `code-commit repair` does, and return the record of the run.
+
+    build.sh runs first. If it passes, nothing is sent, no key is needed and the record has no attempts. `query` has
+    words for the LLM on the failure, `output` is what a build printed that failed elsewhere. The others are those of
+    `run`.
+
+    Raises NotSetUpError if the run could not begin (exit code 2).
+    """
+    given = _inputs_of(query).query, output.encode("utf-8", "replace") if isinstance(output, str) else output
+    if not isinstance(given[1], bytes | None):
+        raise TypeError(f"output must be a str, bytes or None, not {output!r}")
+    project = find_project(Path(directory))
+    return _run(project, repair_inputs_of(project, *given), on_step, settings)
+
+
+def _run(
+    project: Project,
+    inputs: RunInputs,
+    on_step: Callable[[RunRecord, Event], object] | None,
+    settings: Mapping[str, Any],
+) -> RunRecord:
+    """Run the main job or a repair, and return its record."""
     if on_step is not None and not callable(on_step):
         raise TypeError(f"on_step must be callable or None, not {on_step!r}")
-    project = find_project(Path(directory))
     begun = Begun()
 
     def note(record: RunRecord, event: Event) -> None:

@@ -14,14 +14,23 @@ from code_commit.check.codebase import codebase_for, require_sendable
 from code_commit.errors import BuildError, Named
 from code_commit.interrupts import hold_signals, interruptible
 from code_commit.project import BUILD_SCRIPT
+from code_commit.prompts.layout import FailedBuild
 from code_commit.prompts.next import read_build_output
 from code_commit.runs.build_log import BuildLog
 from code_commit.runs.log import RunLog
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import FIRST_BUILD, BuildResult, RunRecord
+from code_commit.runs.record import FIRST_BUILD, GIVEN_BUILD, BuildResult, RunRecord
 from code_commit.runs.review import review_changes
 from code_commit.runs.words import duration
 from code_commit.start import open_log
+from code_commit.status import Status
+
+_PASSES_HERE = f"{BUILD_SCRIPT} passes here.\n"
+_NOT_SEEN_HERE = (
+    f"the given failure was not seen here: {BUILD_SCRIPT} passes before any change, so its passing afterwards does not"
+    " show that the failure is mended"
+)
+_GIVEN = "\nOutput of a build that failed elsewhere:\n"
 
 
 class Begun(NamedTuple):
@@ -30,6 +39,11 @@ class Begun(NamedTuple):
     plan: RunPlan
     log: RunLog | None = None
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing has to be repaired."""
+        return self.log is not None and self.log.record.finished is not None
+
 
 @contextmanager
 def building_first(plan: RunPlan, progress: Progress) -> Iterator[Begun]:
@@ -37,12 +51,12 @@ def building_first(plan: RunPlan, progress: Progress) -> Iterator[Begun]:
 
     An error until the end of the block is recorded in the log. Raises NotSetUpError, and BuildError for a build that
     cannot be run, that the sandbox or the machine made fail, or that did not end in time. A resumed run that has its
-    first build does not repeat it.
+    first build does not repeat it. A repair ends where its build passes, unless it was given the output of another.
     """
     if not plan.builds_first:
         yield Begun(plan)
         return
-    if plan.request and not plan.request.select:
+    if plan.request and not plan.request.select and plan.inputs.command == "run":
         require_sendable(plan, codebase_for(plan))
     resumed = plan.inputs.resumed
     hold_signals()
@@ -52,11 +66,18 @@ def building_first(plan: RunPlan, progress: Progress) -> Iterator[Begun]:
         log = None if resumed and resumed.record.command == "rollup" else open_log(plan, progress)
         if log is not None:
             recording.enter_context(log)
+            if plan.inputs.given is not None:
+                log.write_bytes(GIVEN_BUILD, plan.inputs.given)
             if not tells(plan, log.record):
                 with progress, Builder(plan.project, plan.sandbox) as builder:
                     interruptible(lambda: _build(plan, log, builder))
         folder, record = (log.folder, log.record) if log else resumed or (Path(), None)
-        yield Begun(with_first_output(plan, folder, record), log)
+        plan = with_first_output(plan, folder, record)
+        if log is not None and plan.first is None and plan.inputs.command == "repair":
+            log.finish(Status.SUCCESS, f"nothing to repair: {BUILD_SCRIPT} passes")
+        elif plan.first and plan.lack:
+            raise plan.lack
+        yield Begun(plan, log)
 
 
 def tells(plan: RunPlan, record: RunRecord) -> bool:
@@ -66,12 +87,20 @@ def tells(plan: RunPlan, record: RunRecord) -> bool:
 
 
 def with_first_output(plan: RunPlan, folder: Path, record: RunRecord | None) -> RunPlan:
-    """Return the plan with the output of the failed first build that a log has. Raises LogError."""
-    if record is None or record.first_build is None or record.first_build.passed:
+    """Return the plan with the outputs that a log has of a failed first build, and of a given one. Raises LogError."""
+    if record is None or record.first_build is None:
         return plan
-    limit, name = plan.settings.build_output_limit, f"{record.log_dir}/{FIRST_BUILD}"
-    output = plan.redactor.redact_text(read_build_output(folder / FIRST_BUILD, limit, name))
-    return replace(plan, first_output=output, request=plan.request and plan.request._replace(output=output))
+    has_passed, has_given = record.first_build.passed, (folder / GIVEN_BUILD).exists()
+    if has_passed and not has_given:
+        return plan
+
+    def read(name: str) -> str:
+        limit, shown_name = plan.settings.build_output_limit, f"{record.log_dir}/{name}"
+        return plan.redactor.redact_text(read_build_output(folder / name, limit, shown_name))
+
+    output = _PASSES_HERE if has_passed else read(FIRST_BUILD)
+    first = FailedBuild(output, given=_GIVEN + read(GIVEN_BUILD) if has_given else "")
+    return replace(plan, first=first, request=plan.request and plan.request._replace(output=first.output + first.given))
 
 
 def _build(plan: RunPlan, log: RunLog, builder: Builder) -> None:
@@ -88,6 +117,8 @@ def _build(plan: RunPlan, log: RunLog, builder: Builder) -> None:
         )
     require_result_of_code(plan, result, "nothing was sent")
     require_no_refusal(result, "nothing was sent")
+    if result.passed and (log.folder / GIVEN_BUILD).exists():
+        log.add_warning("build", _NOT_SEEN_HERE)
 
 
 def run_build(plan: RunPlan, log: RunLog, builder: Builder, build_log: BuildLog, attempt: int) -> BuildResult:

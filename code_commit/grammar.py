@@ -35,7 +35,7 @@ class Fence(NamedTuple):
 
 
 _FILES_AND_EDITS = ("code_modification_instructions", "edit_instructions", "short_instructions")
-_CLOSINGS = ("initial_query", "rejected_response", "repair_query")
+_CLOSINGS = ("initial_query", "first_repair_query", "rejected_response", "repair_query")
 
 END = Fence("end", Role.CLOSES, (*_FILES_AND_EDITS, *_CLOSINGS, "project_structure", "file_selection"))
 DELETE = Fence("delete", Role.CLOSES, ("code_modification_instructions", "short_instructions"))
@@ -55,7 +55,7 @@ FILES = Fence(
 CANNOT = Fence(
     "cannot",
     Role.ALONE,
-    ("code_modification_instructions", "repair_query"),
+    ("code_modification_instructions", "first_repair_query", "repair_query"),
     r"(?i:cannot)",
     r"(?![\w/-]|\.\S)",
     "^^^cannot stands beside blocks of files: send it alone, or the files without it",

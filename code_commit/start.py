@@ -27,7 +27,7 @@ from code_commit.prompts.next import Room
 from code_commit.runs.list import remove_old_runs
 from code_commit.runs.log import QUERY_OF_RUN, RunLog, open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import FIRST_BUILD, Attempt, Command, RunRecord
+from code_commit.runs.record import FIRST_BUILD, GIVEN_BUILD, Attempt, Command, RunRecord
 from code_commit.runs.review import review_changes
 from code_commit.status import Status
 from code_commit.verify import Rules, capture_rules
@@ -129,7 +129,7 @@ def start_run(
                 stack.enter_context(lock_tree(project))
             rules = capture_rules(project, settings, plan.redactor, plan.query)
             log = before.own_log or open_log(plan, progress)
-            if codebase is not None and plan.inputs.command == "run" and plan.inputs.codebase is None:
+            if codebase is not None and plan.inputs.is_main and plan.inputs.codebase is None:
                 log.write_codebase(codebase.shown)
             if before.choice:
                 _note_choice(before.choice, log, project)
@@ -144,7 +144,7 @@ def start_run(
         log.add_warnings(plan.warnings)
         builder = stack.enter_context(Builder(project, plan.sandbox))
         run = Run(plan=plan, codebase=codebase, log=log, rules=rules, builder=builder, approve=approve)
-        if plan.inputs.command == "run":
+        if plan.inputs.is_main:
             if codebase is not None:
                 log.add_warnings(codebase_warnings(plan, codebase))
             run = replace(run, complete=stack.enter_context(asking(plan.llm, project, log)))
@@ -155,16 +155,20 @@ def start_run(
 def open_log(plan: RunPlan, progress: Progress) -> RunLog:
     """Return the log of a run, a new one or that of the resumed run. Raises NotSetUpError."""
     project, before_end, resumed = plan.project, partial(_before_end, plan), plan.inputs.resumed
-    if resumed and resumed.record.command == "run":
-        resumed.record.base_url = check_base_url(plan.llm.choice, plan.settings)
+    if resumed and resumed.record.is_main:
+        if plan.asked:
+            resumed.record.base_url = check_base_url(plan.llm.choice, plan.settings)
         return reopen_run_log(project, resumed, plan.settings, progress, before_end)
-    command: Command = "run" if plan.inputs.command == "run" else "apply"
+    command: Command = "apply"
+    if plan.inputs.command in ("run", "repair"):
+        command = plan.inputs.command
     log = open_run_log(project, command, plan.settings, progress, before_end)
     log.record.tree = plan.tree.before if plan.tree else None
-    if command == "run":
-        log.write_text(QUERY_OF_RUN, plan.query)
+    if plan.asked and plan.inputs.is_main:
         log.record.model = str(plan.llm.choice)
         log.record.base_url = check_base_url(plan.llm.choice, plan.settings)
+    if plan.inputs.is_main:
+        log.write_text(QUERY_OF_RUN, plan.query)
         log.record.query = plan.query.strip().split("\n")[0]
     if plan.builds_first:
         log.record.request = {"fresh": plan.inputs.fresh}
@@ -176,7 +180,9 @@ def _note_choice(choice: RunRecord, log: RunLog, project: Project) -> None:
     log.record.choice, log.record.chosen = choice.as_choice, choice.chosen
     if choice.first_build:
         log.record.first_build, log.record.build_changes = choice.first_build, choice.build_changes
-        shutil.copy2(project.root / choice.log_dir / FIRST_BUILD, log.folder)
+        for file in (project.root / choice.log_dir / name for name in (FIRST_BUILD, GIVEN_BUILD)):
+            if file.exists():
+                shutil.copy2(file, log.folder)
 
 
 def _write_codebase(codebase: Codebase, log: RunLog, plan: RunPlan, progress: Progress, *, is_new: bool) -> None:

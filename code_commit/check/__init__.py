@@ -24,7 +24,7 @@ from code_commit.check.tree import (
 )
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import read_codebase
-from code_commit.errors import TASK, Named, NoKeyError, NotSetUpError, Word, as_option
+from code_commit.errors import TASK, Message, Named, NoKeyError, NotSetUpError, Word, as_option
 from code_commit.files import is_folder
 from code_commit.llm.addresses import require_address
 from code_commit.llm.http import proxy_of
@@ -40,17 +40,26 @@ from code_commit.runs.words import count
 from code_commit.settings import Options, Settings, load_settings
 from code_commit.terminal import shown
 
-__all__ = ["RunInputs", "RunPlan", "inputs_of", "inspect_run", "plan_run"]
+__all__ = ["RunInputs", "RunPlan", "inputs_of", "inspect_run", "plan_run", "repair_inputs_of"]
 
 _NO_INPUTS = RunInputs()
 _STANDARD_INPUT = "-"
+_OF_REPAIR = "Make the build pass."  # the task of a repair without words of its own
 _ELSEWHERE = "install it outside the project, by pipx or uv tool"
 
 
 def plan_run(project: Project, options: Options, inputs: RunInputs = _NO_INPUTS) -> RunPlan:
-    """Return the plan of a run. Raises NotSetUpError with every problem."""
-    report = inspect_run(project, options, replace(inputs, starts=inputs.command == "run"))
-    report.require_no_problem(project)
+    """Return the plan of a run. Raises NotSetUpError with every problem.
+
+    A `repair` needs a key only where its first build fails: a missing one is the plan's `lack`.
+    """
+    report = inspect_run(project, options, replace(inputs, starts=inputs.is_main))
+    try:
+        report.require_no_problem(project)
+    except NotSetUpError as error:
+        if inputs.command == "repair" and report.plan and report.lacks_keys_alone:
+            return replace(report.plan, lack=error)
+        raise
     if report.plan is None:
         raise NotSetUpError("the settings cannot be used")
     return report.plan
@@ -68,16 +77,47 @@ def inputs_of(project: Project, task: str | None, file: str | None) -> RunInputs
     return RunInputs(query=query, fresh=task is not None and not project.has_own_rollup)
 
 
-def _read_task_given() -> str:
-    """Return the task on standard input. Raises NotSetUpError, also for a terminal: a run waits for no user."""
-    name = "the task on standard input"
-    if sys.stdin.isatty():
-        raise NotSetUpError(f"{name} would have to be typed: pipe it in, or give it by ", TASK)
+def repair_inputs_of(project: Project, words: str | None, output: str | bytes | None) -> RunInputs:
+    """Return the inputs of a repair: the words of `-m` on the failure, and a failed build's output.
+
+    `output` is bytes, or the name of a file that holds it; `-` stands for standard input. Raises NotSetUpError.
+    """
+    if words == _STANDARD_INPUT == output:
+        raise NotSetUpError("-m - and --output - both read standard input: give one of them otherwise")
+    query = _read_task_given() if words == _STANDARD_INPUT else words
+    given = _read_output(output) if isinstance(output, str) else output
+    if given is not None and not given.strip():
+        raise NotSetUpError("the given output of a build is empty: give what it printed, or leave it out")
+    fresh = not project.has_own_rollup
+    return RunInputs(command="repair", query=_OF_REPAIR if query is None else query, given=given, fresh=fresh)
+
+
+def _read_output(source: str) -> bytes:
+    if source == _STANDARD_INPUT:
+        return _read_standard_input("the output of a build on standard input", ("or name the file that holds it",))
     try:
-        content = sys.stdin.buffer.read()
+        return Path(source).read_bytes()
+    except OSError as error:
+        advice = "name the file of a build's output, or - for standard input"
+        raise NotSetUpError(f"{shown(source)} cannot be read: {error.strerror}; {advice}") from error
+
+
+def _read_task_given() -> str:
+    """Return the task on standard input. Raises NotSetUpError."""
+    name = "the task on standard input"
+    return require_text(
+        _read_standard_input(name, ("or give it by ", TASK)), name, ("pipe it in, or give it by ", TASK)
+    )
+
+
+def _read_standard_input(name: str, advice: Message) -> bytes:
+    """Return standard input. Raises NotSetUpError, also for a terminal: a run waits for no user."""
+    if sys.stdin.isatty():
+        raise NotSetUpError(f"{name} would have to be typed: pipe it in, ", *advice)
+    try:
+        return sys.stdin.buffer.read()
     except OSError as error:
         raise NotSetUpError(f"{name} cannot be read: {error.strerror}") from error
-    return require_text(content, name, ("pipe it in, or give it by ", TASK))
 
 
 def inspect_run(project: Project, options: Options, inputs: RunInputs = _NO_INPUTS, word: Word = as_option) -> Report:

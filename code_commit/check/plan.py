@@ -26,7 +26,7 @@ from code_commit.llm.keys import Keys
 from code_commit.llm.models import longest_prompt
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
-from code_commit.prompts.layout import SystemPrompts, Task, make_task
+from code_commit.prompts.layout import FailedBuild, SystemPrompts, Task, make_task
 from code_commit.redaction import Redactor
 from code_commit.runs.record import RunEntry
 from code_commit.runs.review import TreeState
@@ -41,13 +41,14 @@ _ALL: frozenset[Requirement] = frozenset({"tree", "build", "llm", "query", "prom
 class RunInputs:
     """The inputs of a command, in place of files of agent-config: None where it takes these.
 
-    `request` is the codebase to make; with `fresh` it is made even where the settings take codeRollup.txt. `resumed` is
-    the interrupted run, or choice of files, to continue. `environment` holds keys and settings, also for the build.
-    `starts` is True where a run follows: then servers of this machine may be asked. With `as_sent` no suspicion rejects
-    a response.
+    `given` is the output of a build that failed elsewhere. `request` is the codebase to make; with `fresh` it is made
+    even where the settings take codeRollup.txt. `resumed` is the interrupted run, or choice of files, to continue.
+    `environment` holds keys and settings, also for the build. `starts` is True where a run follows: then servers of
+    this machine may be asked. With `as_sent` no suspicion rejects a response.
     """
 
-    command: Literal["run", "apply", "prompt", "rollup"] = "run"
+    command: Literal["run", "repair", "apply", "prompt", "rollup"] = "run"
+    given: bytes | None = None
     query: str | None = None
     codebase: Codebase | None = None
     request: CodebaseRequest | None = None
@@ -59,9 +60,14 @@ class RunInputs:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     @property
+    def is_main(self) -> bool:
+        """Whether an LLM is asked for a change."""
+        return self.command in ("run", "repair")
+
+    @property
     def resumes_run(self) -> bool:
         """Return True when a main run that asked is resumed; its money is not checked again."""
-        return self.resumed is not None and self.resumed.record.command == "run" and bool(self.resumed.record.attempts)
+        return self.resumed is not None and self.resumed.record.is_main and bool(self.resumed.record.attempts)
 
     @property
     def needs(self) -> frozenset[Requirement]:
@@ -80,7 +86,7 @@ class RunPlan:
     """The checked start of a run. `request` is the codebase to make first, None where `codebase` is there.
 
     `tree` is the tree as git saw it, None outside a repository. `asked` is None where no LLM is asked.
-    `first_output` is that of a build which failed before the run.
+    `first` is the build that failed before the run. `lack` says which key is missing, where the run may need none.
     """
 
     project: Project
@@ -96,7 +102,8 @@ class RunPlan:
     request: CodebaseRequest | None
     codebase: Codebase | None
     warnings: Sequence[RunWarning]
-    first_output: str | None = None
+    first: FailedBuild | None = None
+    lack: NotSetUpError | None = None
 
     @property
     def llm(self) -> LlmConfig:
@@ -108,7 +115,7 @@ class RunPlan:
     @property
     def builds_first(self) -> bool:
         """Whether build.sh runs before anything is sent."""
-        return self.inputs.command == "run" and self.settings.build_first
+        return self.inputs.command == "repair" or (self.inputs.command == "run" and self.settings.build_first)
 
     @property
     def longest_prompt(self) -> int | None:
@@ -120,7 +127,8 @@ class RunPlan:
         """Return the task of a run with this codebase. Raises NotSetUpError where the plan has no system prompts."""
         if self.prompts is None:
             raise NotSetUpError("the system prompts cannot be read")
-        return make_task(self.settings, self.prompts, self.query, codebase, self.first_output)
+        task = make_task(self.settings, self.prompts, self.query, codebase)
+        return task._replace(first=self.first, repairs=self.inputs.command == "repair")
 
 
 class Check(NamedTuple):
@@ -151,6 +159,11 @@ class Report:
     def problems(self) -> list[str]:
         """The problems of all checks; a check has one in each line."""
         return [line for check in self.checks if check.problem is not None for line in check.problem.split("\n")]
+
+    @property
+    def lacks_keys_alone(self) -> bool:
+        """Whether all that a run lacks is a key for an LLM."""
+        return all(isinstance(error, NoKeyError) for error in self._errors)
 
     @property
     def _errors(self) -> list[NotSetUpError]:

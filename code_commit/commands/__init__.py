@@ -24,6 +24,7 @@ from code_commit.version import __version__
 
 COMMANDS = {
     "run": "the main job, the same as no command",
+    "repair": "make a failing build pass: build.sh runs first, a green one costs nothing",
     "init": "write what is missing: agent-config/, build.sh, the .gitignore line",
     "rollup": "write agent-config/codeRollup.txt from the files git does not ignore",
     "check": "run every preflight check; no network, nothing written; --build also builds",
@@ -156,16 +157,14 @@ def add_main_job(parser: argparse.ArgumentParser) -> None:
 
 def add_task(parser: argparse.ArgumentParser) -> None:
     task = parser.add_mutually_exclusive_group()
-    task.add_argument(
-        "-m",
-        action=_Paragraph,
-        dest="task",
-        metavar="TEXT",
-        help="the task, in place of query.txt (several are paragraphs; - reads it from standard input); makes a new"
-        " rollup first",
-    )
+    words = "the task, in place of query.txt (several are paragraphs; - reads it from standard input); makes a new"
+    add_words(task, f"{words} rollup first")
     file = "the file with the task, in place of query.txt; - is standard input"
     task.add_argument("--query", metavar="FILE", help=file)
+
+
+def add_words(parser: "argparse._ActionsContainer", help_text: str) -> None:
+    parser.add_argument("-m", action=_Paragraph, dest="task", metavar="TEXT", help=help_text)
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:

@@ -162,7 +162,7 @@ class FileChooser:
         log.write_text(QUERY_OF_RUN, request.query)
         log.record.model, log.record.query = str(asked.choice), request.query.strip().split("\n")[0]
         log.record.tree = plan.tree.before if plan.tree else None
-        for_run = {"for_run": plan.inputs.command == "run"}
+        for_run = {"for_run": plan.inputs.is_main, "repairs": plan.inputs.command == "repair"}
         log.record.request = request._replace(query="", output="")._asdict() | for_run
         return log
 

@@ -363,8 +363,8 @@ def _cells(run: RunRecord | UnreadableRun) -> tuple[str, ...]:
         return (_name(run), "unreadable", *["-"] * 5)
     totals = run.totals
     undoes = f"{_UNDO}{shown(short_name(run.undoes))})" if run.undoes else ""
-    choice = "(rollup) " if run.command == "rollup" else ""
-    task = undoes or choice + shown(run.query) or (f"({run.command})" if run.command != "run" else "-")
+    kind = f"({run.command}) " if run.command in ("rollup", "repair") else ""
+    task = undoes or kind + shown(run.query) or (f"({run.command})" if run.command != "run" else "-")
     return (
         _name(run),
         "undone" if run.undone else _end(run),

@@ -47,8 +47,9 @@ from code_commit.version import __version__
 _INSTRUCTIONS = """\
 Another LLM writes a change of this project, build.sh checks it, and the LLM repairs a failing build, three times at \
 most. Nothing is committed. Call check first, then run with the task as query (it needs neither query.txt nor \
-codeRollup.txt then), then look at diff; undo takes a run back. Messages may name commands: code-commit diff is the \
-tool diff, and a command that is no tool, such as code-commit resume, belongs into a shell."""
+codeRollup.txt then), or repair where build.sh fails already, then look at diff; undo takes a run back. Messages may \
+name commands: code-commit diff is the tool diff, and a command that is no tool, such as code-commit resume, belongs \
+into a shell."""
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _RENEWS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 _CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
@@ -137,6 +138,19 @@ def _place_of(own: Settings, name: str) -> str:
     return f"{AGENT_CONFIG}/{CONFIG_FILE}" if source == FILE else source
 
 
+class _RepairArguments(_RunArguments):
+    query: str | None = Field(
+        None, max_length=30_000, description="what the LLM should know of the failure. Default: nothing"
+    )
+    output: str = Field("", description="what a build printed that failed elsewhere, such as the log of a CI job")
+
+    def words(self) -> list[str]:
+        return [*super().words(), *(["--output=-"] if self.output else [])]
+
+    def standard_input(self) -> bytes:
+        return self.output.encode()
+
+
 class _RunName(_Arguments):
     run: str = Field("", description="the beginning of its name, latest, or -1, -2 from the end")
 
@@ -172,6 +186,12 @@ _TOOLS = {
         "Let the LLM make a change: apply its answer whole or not at all, run build.sh, let it repair what fails."
         " Takes minutes and costs money. exit_code is 0 only if the build passes after the last change.",
         _RunArguments,
+        _ASKS,
+    ),
+    "repair": _Tool(
+        "Make a failing build pass: run build.sh, and where it fails let the LLM mend it as run does. If it passes,"
+        " nothing is sent.",
+        _RepairArguments,
         _ASKS,
     ),
     "diff": _Tool(

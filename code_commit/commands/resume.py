@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from code_commit.apply.plan import require_fit_paths
 from code_commit.apply.recover import recover
@@ -101,6 +102,8 @@ def _resume(project: Project, name: str, options: Options, progress: Progress) -
     if inputs.codebase is None and record.request and not record.attempts:  # killed in its first build, or soon after
         return show_end(project, run_main_job(project, settings, progress, inputs))
     plan = plan_run(project, settings, inputs)
+    if plan.lack:
+        raise plan.lack
     if plan.codebase is None:
         raise NotSetUpError(f"{record.run} cannot be resumed, its log has no {CODEBASE_OF_RUN}: start a new run")
     plan = with_first_output(plan, *found)
@@ -175,9 +178,9 @@ def _inputs_of(found: RunEntry, project: Project) -> RunInputs:
     query = _text_of(folder, QUERY_OF_RUN)
     if record.command == "rollup":
         request = _request_of(record)
-        return RunInputs(query=query or request.query or None, resumed=found)
+        return RunInputs(command=_command_of(record), query=query or request.query or None, resumed=found)
     fresh, codebase = record.request.get("fresh") is True, _codebase_of(folder, project)
-    return RunInputs(query=query, codebase=codebase, fresh=fresh, resumed=found)
+    return RunInputs(command=_command_of(record), query=query, codebase=codebase, fresh=fresh, resumed=found)
 
 
 def _check_tree(folder: Path, record: RunRecord, project: Project) -> None:
@@ -220,11 +223,16 @@ def _needed(folder: Path, name: str) -> Iterator[Path]:
         raise NotSetUpError(f"{shown(folder.name)} cannot be resumed, its {name} cannot be read: {why}") from error
 
 
+def _command_of(record: RunRecord) -> Literal["run", "repair"]:
+    """Return the command that a run, or the one that a choice of files was for, continues."""
+    return "repair" if record.command == "repair" or record.request.get("repairs") else "run"
+
+
 def _options_of(record: RunRecord) -> Options:
     """Return the run's settings that still exist, and its model. Raises NotSetUpError."""
     known = {name: value for name, value in record.options.items() if name in SETTINGS}
     try:
-        return validate_settings(known) | ({"model": record.model} if record.command == "run" else {})
+        return validate_settings(known) | ({"model": record.model} if record.is_main and record.model else {})
     except NotSetUpError as error:
         raise NotSetUpError(f"{record.run} cannot be resumed: its settings are those of another version") from error
 

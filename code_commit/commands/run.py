@@ -70,6 +70,8 @@ def run_main_job(project: Project, options: Options, progress: Progress, inputs:
     if not project.agent_config.exists():
         progress.say(f"making {AGENT_CONFIG}/, which is missing")
     with building_first(plan, progress) as begun:
+        if begun.log and begun.has_ended:
+            return begun.log.record
         return _ask_and_change(*begun, progress)
 
 
@@ -83,7 +85,7 @@ def _ask_and_change(plan: RunPlan, begun: RunLog | None, progress: Progress) -> 
     else:
         codebase = codebase_for(plan)
     with after_choice(choice):
-        if plan.request or plan.first_output is not None:
+        if plan.request or plan.first:
             require_sendable(plan, codebase, is_paid=choice is not None)
         approve = approval_of(plan.settings, progress)
     with start_run(plan, codebase, progress, approve=approve, before=Before(choice, begun)) as run:

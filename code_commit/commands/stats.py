@@ -81,15 +81,15 @@ def collect(runs: Iterable[StatsRun]) -> list[ModelStats]:
     followed = {run.record.choice.run for run in asking if run.record.choice}
     models: dict[str, list[StatsRun]] = {}
     for run in asking:
-        if run.record.command == "run" or run.record.run not in followed:
+        if run.record.is_main or run.record.run not in followed:
             models.setdefault(run.record.asked_model, []).append(run)
     return [_add_up(model, models[model]) for model in sorted(models)]
 
 
 def _add_up(model: str, records: Sequence[StatsRun]) -> ModelStats:
     ends = [(record, Status.DRY_RUN if record.options.get("dry_run") else status) for record, status, _ in records]
-    ends = [(record, end) for record, end in ends if record.command == "run"]
-    runs, alone = [run for run, _ in ends], [record for record, _, _ in records if record.command != "run"]
+    ends = [(record, end) for record, end in ends if record.is_main]
+    runs, alone = [run for run, _ in ends], [record for record, _, _ in records if not record.is_main]
     choices = [run.choice for run in runs if run.choice] + [record.as_choice for record in alone]
     answers = [attempt for run in runs for attempt in run.attempts]
     rejected = [attempt for attempt in answers if attempt.verdict == "rejected"]

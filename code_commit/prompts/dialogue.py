@@ -67,9 +67,10 @@ def lay_out_dialogue(
     return Dialogue(system, earlier, last)
 
 
-def with_output(query: str, output: str) -> str:
-    """Return a task with the output of the build that failed before the run."""
-    return _FAILS_ALREADY.format(query.strip(), output.strip() or _NOTHING)
+def with_output(query: str, output: str, *, repairs: bool) -> str:
+    """Return a task with the output of the build that failed before the run; with `repairs` to mend that is all."""
+    frame = f"{{}}\n\n{_FAILED}" if repairs else _FAILS_ALREADY
+    return frame.format(query.strip(), output.strip() or _NOTHING)
 
 
 def _apart(codebase: str) -> tuple[str, str]:

@@ -53,6 +53,7 @@ class SystemPrompts(NamedTuple):
     rejected_response: str
     edit_instructions: str
     short_instructions: str = ""
+    first_repair_query: str = ""
 
     def with_examples_in(self, folder: str) -> "SystemPrompts":
         return SystemPrompts(*(text.replace(_FOLDER, folder) for text in self))
@@ -61,7 +62,7 @@ class SystemPrompts(NamedTuple):
 class Task(NamedTuple):
     """The parts of a prompt that hardly change in a run. `circumstances` describes the project and the run, with
     `edits` also how to send edits; `late_edits` explains edits once a file is long. With `diffs`, changed files are
-    shown as diffs. `first` is the build that failed before the run.
+    shown as diffs. `first` is the build that failed before the run; with `repairs` to mend that is the task.
     """
 
     prompts: SystemPrompts
@@ -74,16 +75,19 @@ class Task(NamedTuple):
     edits: bool = False
     diffs: bool = False
     first: "FailedBuild | None" = None
+    repairs: bool = False
 
 
 class FailedBuild(NamedTuple):
     """A failed build in a repair prompt: `replacements` are changed files as they are now, `originals` their texts
-    before the run. `named` are files that the output of a first build names and the codebase lacks.
+    before the run. A first build may have `given`, the output of a build that failed elsewhere, which all prompts show
+    after that of the project's own, and `named`, the files that they name and the codebase lacks.
     """
 
     output: str
     replacements: Sequence[FileView] = ()
     originals: Mapping[str, str] = {}
+    given: str = ""
     named: Sequence[FileView] = ()
 
 
@@ -133,10 +137,7 @@ def _shown(override: Path) -> str:
     return shown("/".join(override.parts[-3:]))
 
 
-def make_task(
-    settings: Settings, prompts: SystemPrompts, query: str, codebase: Codebase, first_output: str | None = None
-) -> Task:
-    """Return the task of a run. `first_output` is that of a build which failed before it."""
+def make_task(settings: Settings, prompts: SystemPrompts, query: str, codebase: Codebase) -> Task:
     prompts = prompts.with_examples_in(_example_folder(codebase))
     is_short = settings.prompt_layout == "short"
     edits = prompts.edit_instructions if _offers_edits(settings, codebase) and not is_short else ""
@@ -145,8 +146,7 @@ def make_task(
     lines = may_change(settings) if is_short else _circumstances(settings, attempts)
     circumstances = edits + "".join(f"{line}\n" for line in lines) + "\n"
     layout, diffs = settings.prompt_layout, _shows_diffs(settings)
-    first = None if first_output is None else FailedBuild(first_output)
-    return Task(prompts, query, codebase, layout, circumstances, attempts, late_edits, bool(edits), diffs, first)
+    return Task(prompts, query, codebase, layout, circumstances, attempts, late_edits, bool(edits), diffs)
 
 
 def most_attempts(settings: Settings) -> int:
@@ -207,8 +207,9 @@ def lay_out(
     shown = failed or task.first
     rules = task.prompts.project_structure + task.prompts.code_modification_instructions + task.circumstances
     build = shown or FailedBuild("")
-    phase, closing = split_closing(task.prompts.repair_query if failed else task.prompts.initial_query)
-    phase += _FAILS_ALREADY if shown and not failed else ""
+    initial = task.prompts.first_repair_query if task.repairs else task.prompts.initial_query
+    phase, closing = split_closing(task.prompts.repair_query if failed else initial)
+    phase += _FAILS_ALREADY if shown and not (failed or task.repairs) else ""
     additions = [*(() if failed else build.named), *additions]
     asked, changed = {file.path for file in additions}, {change.path for change in build.replacements}
     parts_now = {file.path: file for file in additions if isinstance(file.view, Part)}
@@ -220,13 +221,14 @@ def lay_out(
     phase = late_edits + phase + _tell_attempt(task, history)
     added += [render(file) for file in others if isinstance(file.view, Part)]
     query, codebase = labelled("query", task.query), labelled("codebase", task.codebase.text)
-    output = labelled("build.sh output", build.output) if shown else ""
+    printed = build.output + (task.first.given if task.first else "")
+    output = labelled("build.sh output", printed) if shown else ""
     unseen = labelled("codebase additions", "".join(added)) if added else ""
     replacements = labelled("file replacements", "".join(changes)) if failed else ""
     is_cached = task.layout == "cached"
     now = phase if is_cached else ""
     end = replacements + _end(task, now, closing, rejection, offers_edits=bool(task.edits or late_edits))
-    parts = {"query": task.query, "codebase": task.codebase.text, "build output": build.output}
+    parts = {"query": task.query, "codebase": task.codebase.text, "build output": printed}
     parts |= {"codebase additions": "".join(added), "file replacements": "".join(changes)}
     shows = _sight_of(task, additions, build)
     if is_cached:
@@ -246,10 +248,12 @@ def lay_out_short(
     ]
     changed = "".join(_show_changes(task, build._replace(replacements=others), {}, ()))
     codebase, instructions = task.codebase.text, task.prompts.short_instructions
-    query = task.query if task.first is None else with_output(task.query, task.first.output)
+    first, query = task.first, task.query
+    if first:
+        query = with_output(query, first.output + first.given, repairs=task.repairs)
     system, earlier, last = lay_out_dialogue(instructions, codebase, query, turns, changed)
     flat = "".join(f"[{role}]\n{text}" for role, text in earlier) + "[user]\n"
-    output = (failed or task.first or build).output
+    output = (failed or first or build).output
     parts = {"query": task.query, "codebase": codebase, "build output": output, "answers": sent}
     return Prompt(system + task.circumstances, flat, last, parts, _sight_of(task, added, build), earlier)
 

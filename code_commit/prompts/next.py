@@ -132,7 +132,8 @@ class Conversation:
         self._views: Views = task.codebase.views if task.first else {}
         self._texts: dict[str, str] = {}  # of files shown in part, as they were then
         if task.first:
-            self._task = task._replace(first=task.first._replace(named=self._named_by(task.first)))
+            printed = task.first._replace(output=task.first.output + task.first.given)
+            self._task = task._replace(first=task.first._replace(named=self._named_by(printed)))
 
     def next_prompt(self) -> Prompt:
         """Return the next prompt, with a smaller codebase where it is too long and the settings want that."""
@@ -147,9 +148,11 @@ class Conversation:
             return prompt
         room = max(size + longest - weigh(prompt.text), longest // _LEAST_SHARE)
         if room < size:
-            failed = _last_failed(self._outcomes) or task.first
+            failed, given = _last_failed(self._outcomes) or task.first, task.first.given if task.first else ""
             with suppress(NotSetUpError):
-                self._task = task._replace(codebase=self._shrink(room, without_passed(failed.output) if failed else ""))
+                self._task = task._replace(
+                    codebase=self._shrink(room, without_passed(failed.output + given) if failed else "")
+                )
         return next_prompt(self._task, self._outcomes, longest)
 
     def was_rejected(self, attempt: AttemptLog, answer: Answer, rejection: RejectedResponseError) -> None:

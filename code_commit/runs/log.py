@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from code_commit.changes import DeclinedError, RejectedResponseError, RunWarning, VerifiedChanges, WarningKind
 from code_commit.errors import LogError, NotSetUpError, known_error
@@ -161,9 +161,9 @@ class RunLog:
         """Return the log of an attempt, a new one or the recorded one of a resumed run."""
         if number > len(self.record.attempts):
             before = self.record.attempts[-1].verdict if self.record.attempts else None
-            self.record.attempts.append(
-                Attempt(number, "initial" if number == 1 else "retry" if before in ("rejected", "chosen") else "repair")
-            )
+            first: Literal["initial", "repair"] = "repair" if self.record.command == "repair" else "initial"
+            again: Literal["retry", "repair"] = "retry" if before in ("rejected", "chosen") else "repair"
+            self.record.attempts.append(Attempt(number, first if number == 1 else again))
         return AttemptLog(self, self.record.attempts[number - 1])
 
     def add_warning(self, kind: WarningKind, *messages: str) -> None:

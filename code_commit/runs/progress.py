@@ -203,7 +203,8 @@ def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Sequence[s
     if event == "chosen" and record.command == "rollup":
         return [f"{words.count(len(record.chosen), 'file')} chosen: {', '.join(record.chosen)}".removesuffix(": ")]
     if event == "started":
-        return [f"model: {record.model}", f"log: {record.log_dir}"] if record.command == "run" else []
+        model = [f"model: {record.model}"] if record.model else []  # a repair may need none
+        return [*model, f"log: {record.log_dir}"] if record.is_main else []
     if event == "finished":
         return _closing_lines(record)
     if not record.attempts:
@@ -215,7 +216,7 @@ def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Sequence[s
 
 def _attempt_lead(record: RunRecord) -> str:
     """Return `attempt 2 of 4`; "" for a command with a single attempt, and before the first."""
-    if record.command != "run" or not record.attempts:
+    if not record.is_main or not record.attempts:
         return ""
     repairs = 0 if record.options.get("dry_run") else int(record.options["max_repairs"])
     return f"attempt {len(record.attempts)} of {1 + repairs}"
@@ -281,7 +282,7 @@ def _closing_lines(record: RunRecord) -> list[str]:
     totals = record.totals
     if record.is_auxiliary:
         return []
-    log = [f"Log: {record.log_dir}"] if record.command != "run" else []  # which says at its start where it is
+    log = [f"Log: {record.log_dir}"] if not record.is_main else []  # which says at its start where it is
     done = words.done_by_build(record)
     besides = [f"The build also {done} (unless you did); undo does not take that back."] if done else []
     if rewritten := words.rewritten_by_build(record):
@@ -294,7 +295,7 @@ def _closing_lines(record: RunRecord) -> list[str]:
         cost = words.cost_in_words(totals.cost)
         return [*besides, f"Cost: {cost} (no reply says how much)."] if totals.unsettled_usd else besides
     build = "The build passes" if record.status == Status.SUCCESS else "The build still fails"
-    after = f" after {words.count(totals.attempts, 'attempt')}" if record.command == "run" else ""
+    after = f" after {words.count(totals.attempts, 'attempt')}" if record.is_main else ""
     if record.status == Status.BUILD_FAILED:
         run = argument_of(Path(record.root, record.log_dir))
         review = [f"See: code-commit log{run} --open."]
@@ -306,7 +307,7 @@ def _closing_lines(record: RunRecord) -> list[str]:
 
 def _way_to_apply(record: RunRecord) -> str:
     """Return the command that applies the answer of a dry run; "" where there is none to apply."""
-    is_dry = record.command == "run" and record.status == Status.SUCCESS and record.options.get("dry_run")
+    is_dry = record.is_main and record.status == Status.SUCCESS and record.options.get("dry_run")
     if not (is_dry and record.attempts and record.attempts[-1].changes):
         return ""
     edits = record.options.get("answer_format", "files")

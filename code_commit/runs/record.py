@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 SCHEMA_VERSION = 2
-FIRST_BUILD = "0-build.txt"  # the log's file of the build before anything was sent
+# the log's files of the build before anything was sent, and of the output that a repair was given beside it
+FIRST_BUILD, GIVEN_BUILD = "0-build.txt", "given-build.txt"
 BUILT_DIFF = "built.diff"  # the log's file of the last build's changes to files of the answers
 # options of a choice of files in schema 1 that are no settings
 _OLD_REQUEST = ("pathspecs", "exclude", "include", "fit", "select", "query", "mentions", "for_run")
@@ -29,7 +30,7 @@ _A_LIFE = 3e9
 # declined: by `^^^cannot`; chosen: the response only names files to see
 Verdict = Literal["applied", "rejected", "declined", "chosen"]
 FIRST_SHELL_SIGNAL_CODE = 128  # sh reports a child that died by signal N as exit code 128 + N
-Command = Literal["run", "apply", "undo", "rollup"]
+Command = Literal["run", "repair", "apply", "undo", "rollup"]
 _OfCall = Literal["asking", "retrying", "responded", "rejected", "declined", "chosen"]
 _OfChange = Literal["applying", "applied", "building", "built", "repeated"]
 Event = Literal["started", _OfCall, _OfChange, "warned", "finished"]
@@ -290,7 +291,12 @@ class RunRecord:
 
     @property
     def asks(self) -> bool:
-        return self.command in ("run", "rollup")
+        return self.is_main or self.command == "rollup"
+
+    @property
+    def is_main(self) -> bool:
+        """Whether an LLM is asked for a change."""
+        return self.command in ("run", "repair")
 
     @property
     def applies(self) -> bool:

@@ -107,10 +107,11 @@ def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: 
         hints = {name: tool.annotations for name, tool in host.tools().items()}
         arguments = {name for tool in host.tools().values() for name in tool.input_schema["properties"]}
         assert not any({"title", "description"} & {*tool.input_schema} for tool in host.tools().values())
-        assert arguments == {"query", "allow", "protect", "model", "max_cost", "run", "text", "dry_run"}, "no address"
+        named = {"query", "output", "allow", "protect", "model", "max_cost", "run", "text", "dry_run"}
+        assert arguments == named, "no address"
         assert {name for name, hint in hints.items() if hint.read_only_hint} == {"check", "diff", "log"}
-        assert {name for name, hint in hints.items() if hint.destructive_hint} == {"run", "undo", "apply"}
-        assert {name for name, hint in hints.items() if hint.open_world_hint} == {"run"}
+        assert {name for name, hint in hints.items() if hint.destructive_hint} == {"run", "repair", "undo", "apply"}
+        assert {name for name, hint in hints.items() if hint.open_world_hint} == {"run", "repair"}
         ready = host.call("check")
         assert ready.structured_content == json.loads(run_code_commit(root, "check", "--json").stdout)
         assert not ready.is_error
@@ -154,6 +155,19 @@ def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: 
         assert {name: record[name] for name in runs[0] if name not in ("undone", "totals")}.items() <= runs[0].items()
         assert runs[0]["totals"].items() <= record["totals"].items()
         assert {"cost_usd", "unsettled_usd"} <= runs[0]["totals"].keys()
+
+
+@pytest.mark.slow
+def test_a_failing_build_is_repaired_and_a_passing_one_left_alone(root: Path):
+    with agent(root) as host:
+        done = host.call("repair", model=REPLAY, query="Say ok.", output="CI says no\n", protect=["tests/"])
+        assert not done.is_error, text_of(done)
+        assert (done.structured_content["command"], len(done.structured_content["attempts"])) == ("repair", 1)
+        (log,) = (root / "agent-config/logs").iterdir()
+        assert "CI says no" in (log / "1-query.txt").read_text()
+        again = host.call("repair")
+        assert (again.is_error, again.structured_content["attempts"]) == (False, [])
+        assert again.structured_content["message"] == "nothing to repair: build.sh passes"
 
 
 @pytest.mark.slow

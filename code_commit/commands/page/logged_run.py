@@ -82,6 +82,8 @@ class LoggedRun:
             return Headline("Undone", "good")
         if self.record.command == "rollup":
             return Headline("Files chosen for a rollup", "good")
+        if self.record.command == "repair" and not self.record.attempts:
+            return Headline("Nothing to repair: the build passes", "good")
         if any(attempt.build for attempt in self.record.attempts):
             return Headline(Status.SUCCESS.headline, "good")
         return Headline("Applied, not built" if self.applied else Status.DRY_RUN.headline, "good")

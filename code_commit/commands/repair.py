@@ -1,0 +1,48 @@
+"""`code-commit repair`: make a red build pass. build.sh runs first, and nothing is sent where it passes."""
+
+from argparse import ArgumentParser
+from dataclasses import dataclass, field
+
+from code_commit.check import repair_inputs_of
+from code_commit.commands import add_words
+from code_commit.commands.output import recording, show_end
+from code_commit.commands.run import run_main_job
+from code_commit.settings import OPTIONS, Options, add_settings
+
+DESCRIPTION = """\
+Makes a failing build pass. Runs build.sh first: if it passes, there is nothing
+to repair, no key is needed, and the exit code is 0. If it fails, the LLM gets
+its output and a new rollup, and its answers are applied and built as those of
+the main job: up to three more repairs follow. query.txt is not read. --output
+gives a failure that was seen elsewhere, such as the log of a CI job: the LLM
+sees it too, also where build.sh passes here."""
+
+EXAMPLES = """\
+code-commit repair
+code-commit repair -m 'The parser was renamed on purpose.' --protect tests/
+code-commit repair --output ci.log --max-cost 2"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """Words on the failure, the file with the output of a build that failed elsewhere, and settings."""
+
+    task: str | None = None
+    output: str | None = None
+    options: Options = field(default_factory=dict)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_words(
+        parser, "what the LLM should know of the failure (several are paragraphs; - reads it from standard input)"
+    )
+    output = "the output of a build that failed elsewhere; - is standard input"
+    parser.add_argument("--output", metavar="FILE", help=output)
+    add_settings(parser, OPTIONS.keys() - {"build_first"})
+
+
+def run(arguments: Arguments) -> int:
+    options = arguments.options
+    with recording("repair", options) as (project, progress):
+        inputs = repair_inputs_of(project, arguments.task, arguments.output)
+        return show_end(project, run_main_job(project, options, progress, inputs))

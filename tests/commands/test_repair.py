@@ -1,0 +1,239 @@
+"""`repair`: a red build is the task. A green one costs nothing, and needs no key."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from command import Run, Start, git, module, recorded, replay, the_log, wait_for
+from fake_server import FakeServer
+
+from code_commit import NotSetUpError, repair
+from code_commit.api import render_page
+from code_commit.project import find_project
+from code_commit.prompts.layout import load_system_prompts, split_closing
+
+WRONG, RIGHT = "^^^ok.txt\nwrong\n^^^end\n", "It says ok.\n^^^ok.txt\nok\n^^^end\n"
+LABEL, ELSEWHERE = "\n[build.sh output]\n", "Output of a build that failed elsewhere:\n"
+
+
+@pytest.fixture
+def root(project_folder: Path) -> Path:
+    """A project without a query and a rollup, whose build counts its runs beside it and fails."""
+    for name in ("query.txt", "codeRollup.txt"):
+        (project_folder / "agent-config" / name).unlink()
+    script = "#!/bin/sh\necho build >>../builds\n[ -e ../hold ] && sleep 60\ncat ok.txt\ngrep -qx ok ok.txt\n"
+    (project_folder / "build.sh").write_text(script)
+    git(project_folder, "commit", "-qam", "build")
+    return project_folder
+
+
+def builds(root: Path) -> int:
+    return (root.parent / "builds").read_text().count("build")
+
+
+def record(root: Path) -> dict:
+    return json.loads((the_log(root) / "run.json").read_text())
+
+
+def prompt(root: Path, number: int = 1) -> str:
+    return (the_log(root) / f"{number}-query.txt").read_text()
+
+
+def pass_already(root: Path) -> None:
+    (root / "ok.txt").write_text("ok\n")
+    git(root, "commit", "-qam", "passes")
+
+
+@pytest.mark.parametrize("layout", ["spec", "cached", "short"])
+def test_a_red_build_is_repaired(layout, root: Path, run_code_commit: Run):
+    done = run_code_commit(root, "repair", "--prompt-layout", layout, *replay(root, WRONG, RIGHT), "--json")
+    assert done.returncode == 0, done.stderr
+    assert "The build passes after 2 attempts; before the run it failed: 1 file changed" in done.stderr
+    run = json.loads(done.stdout)
+    assert (run["command"], run["first_build"]["exit_code"], run["query"]) == ("repair", 1, "Make the build pass.")
+    assert [attempt["kind"] for attempt in run["attempts"]] == ["repair", "repair"]
+    assert builds(root) == 3
+    first, second = prompt(root), prompt(root, 2)
+    assert first.count("not yet\n[build.sh: exit code 1") == 1
+    assert "--- ok.txt ---\nnot yet\n" in first
+    assert "wrong\n[build.sh: exit code 1" in second
+    if layout != "short":
+        prompts = load_system_prompts(find_project(root).system_prompts)
+        assert split_closing(prompts.first_repair_query)[0] in first
+        assert split_closing(prompts.repair_query)[0] in second
+        assert "[file replacements]\n" not in first.partition(LABEL)[2]
+        assert "[file replacements]\n--- FILE REPLACEMENT ok.txt ---\nwrong\n" in second
+    else:
+        assert first.count("The script fails:\n\nnot yet") == 1
+    assert run_code_commit(root, "undo").returncode == 0
+    assert git(root, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("rollup", ["file", "fit", "select"])
+def test_a_green_build_needs_no_key_and_no_model(rollup, root: Path, run_code_commit: Run):
+    pass_already(root)
+    done = run_code_commit(root, "repair", "--rollup", rollup, "--json")
+    assert done.returncode == 0, done.stderr
+    assert "Nothing to repair: build.sh passes." in done.stderr
+    run = json.loads(done.stdout)
+    assert (run["command"], run["status"], run["attempts"]) == ("repair", "success", [])
+    assert run["message"] == "nothing to repair: build.sh passes"
+    assert run == record(root)
+    assert "nothing to repair: build.sh passes" in run_code_commit(root, "log", "latest").stdout
+    assert "Nothing to repair: the build passes" in run_code_commit(root, "log", "--markdown").stdout
+    assert "(repair) Make the build pass." in run_code_commit(root, "log").stdout
+    assert run_code_commit(root, "resume").returncode == 2
+
+
+def test_a_red_build_without_a_key_sends_nothing(root: Path, run_code_commit: Run):
+    done = run_code_commit(root, "repair")
+    assert done.returncode == 2, done.stderr
+    assert "before the run the build failed" in done.stderr
+    assert "key" in done.stderr
+    assert (record(root)["status"], record(root)["attempts"]) == ("not_set_up", [])
+
+
+def test_other_problems_are_told_before_the_build(root: Path, run_code_commit: Run):
+    for options in (["--model", "nobody:x"], ["-m", " "], ["--output", "gone.txt"], ["--allow", "/etc/x"]):
+        done = run_code_commit(root, "repair", *options)
+        assert done.returncode == 2, done.stderr
+    assert not (root.parent / "builds").exists()
+
+
+def test_it_can_stay_red(root: Path, run_code_commit: Run):
+    done = run_code_commit(root, "repair", "--max-repairs", "1", *replay(root, WRONG, WRONG))
+    assert done.returncode == 1, done.stderr
+    assert "The build still fails after 2 attempts; before the run it failed" in done.stderr
+
+
+def test_words_are_the_query_and_query_txt_is_not_read(root: Path, run_code_commit: Run):
+    (root / "agent-config/query.txt").write_text("Another task.\n")
+    done = run_code_commit(root, "repair", "-m", "It has to say ok.", "-m", "Nothing else.", *replay(root, RIGHT))
+    assert done.returncode == 0, done.stderr
+    assert "[query]\nIt has to say ok.\n\nNothing else.\n" in prompt(root)
+    assert "Another task." not in prompt(root)
+
+
+def test_a_failure_from_elsewhere_stands_behind_our_own(root: Path, run_code_commit: Run):
+    (root.parent / "ci.log").write_text("ok.txt:1: CI says no\n")
+    done = run_code_commit(root, "repair", "--output", "../ci.log", *replay(root, WRONG, RIGHT))
+    assert done.returncode == 0, done.stderr
+    assert "not seen here" not in done.stderr
+    for number, own in enumerate(("not yet", "wrong"), start=1):
+        output = prompt(root, number).partition(LABEL)[2].partition("[query]")[0]
+        assert output.index(own) < output.index(f"{ELSEWHERE}ok.txt:1: CI says no\n")
+    assert (the_log(root) / "given-build.txt").read_text() == "ok.txt:1: CI says no\n"
+
+
+@pytest.mark.parametrize("layout", ["cached", "short"])
+def test_a_failure_that_is_not_seen_here_is_mended_and_said_to_be_so(layout, root: Path, run_code_commit: Run):
+    pass_already(root)
+    words = ["repair", "--output", "-", "--prompt-layout", layout]
+    done = run_code_commit(
+        root, *words, *replay(root, "^^^new.txt\nnew\n^^^end\n"), stdin="\x1b[31mnew.txt is missing\x1b[m\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "warning: the given failure was not seen here: build.sh passes before any change" in done.stderr
+    assert "The build passes after 1 attempt; before the run it passed" in done.stderr
+    assert f"build.sh passes here.\n\n{ELSEWHERE}new.txt is missing\n" in prompt(root)
+    assert "not seen here" in run_code_commit(root, "log", "--markdown").stdout
+
+
+def test_what_cannot_be_read_as_an_output_is_told(root: Path, run_code_commit: Run):
+    assert "is empty" in run_code_commit(root, "repair", "--output", "-", stdin=" \n").stderr
+    assert "both read standard input" in run_code_commit(root, "repair", "--output", "-", "-m", "-").stderr
+    assert "cannot be read" in run_code_commit(root, "repair", "--output", "gone").stderr
+
+
+def test_a_key_in_a_given_output_is_censored(root: Path, run_code_commit: Run):
+    key = "test-key-0123456789abcdef"
+    (root / "agent-config/openai-key.txt").write_text(key)
+    (root / "agent-config/openai-key.txt").chmod(0o600)
+    done = run_code_commit(root, "repair", "--output", "-", *replay(root, RIGHT), stdin=f"auth {key} refused\n")
+    assert done.returncode == 0, done.stderr
+    for path in the_log(root).rglob("*"):
+        assert not path.is_file() or key[:-2].encode() not in path.read_bytes(), path
+
+
+def test_a_dry_run_shows_the_diff(root: Path, run_code_commit: Run):
+    done = run_code_commit(root, "repair", "--dry-run", *replay(root, RIGHT))
+    assert done.returncode == 0, done.stderr
+    assert "-not yet\n+ok\n" in done.stdout
+    assert (root / "ok.txt").read_text() == "not yet\n"
+    assert builds(root) == 1
+
+
+def test_a_choice_of_files_is_part_of_a_repair(root: Path, run_code_commit: Run):
+    (root / "src").mkdir()
+    for number in range(40):
+        (root / f"src/part_{number:02}.py").write_text(module(f"part_{number:02}", 200))
+    git(root, "add", "-A")
+    answers = replay(root, "^^^files\nok.txt\n^^^end\n", RIGHT)
+    done = run_code_commit(root, "repair", "--rollup", "select", "--output", "-", *answers, stdin="CI says no\n")
+    assert done.returncode == 0, done.stderr
+    assert builds(root) == 2
+    logs = sorted((root / "agent-config/logs").iterdir())
+    assert [json.loads((log / "run.json").read_text())["command"] for log in logs] == ["rollup", "repair"]
+    for log in logs:
+        assert f"{ELSEWHERE}CI says no\n" in (log / "1-query.txt").read_text()
+        assert {"0-build.txt", "given-build.txt"} <= {path.name for path in log.iterdir()}
+
+
+@pytest.mark.slow
+def test_killed_in_its_first_build_it_is_resumed(root: Path, run_code_commit: Run, start_code_commit: Start):
+    (root.parent / "hold").touch()
+    (root.parent / "ci.log").write_text("CI says no\n")
+    with FakeServer(answers=[RIGHT]) as server:
+        (root / "agent-config/openai-key.txt").write_text("test-key-0123456789")
+        (root / "agent-config/openai-key.txt").chmod(0o600)
+        words = ["--model", "openai", "--base-url", server.base_url("openai"), "--sandbox", "off"]
+        process = start_code_commit(root, "repair", "-m", "Say ok.", "--output", "../ci.log", *words)
+        wait_for((root.parent / "builds").exists)
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=180)
+        (root.parent / "hold").unlink()
+        (root.parent / "ci.log").unlink()
+        done = run_code_commit(root, "resume")
+        assert done.returncode == 0, done.stderr
+    assert (record(root)["command"], builds(root)) == ("repair", 3)
+    assert [attempt["kind"] for attempt in record(root)["attempts"]] == ["repair"]
+    assert f"{ELSEWHERE}CI says no\n" in prompt(root)
+    assert "[query]\nSay ok.\n" in prompt(root)
+
+
+@pytest.mark.parametrize("step", ["built", "asking", "applied"])
+def test_killed_later_it_goes_on_as_a_repair(step, root: Path, run_code_commit: Run, start_code_commit: Start):
+    program = (
+        "import os; from code_commit.runs.progress import Progress\n"
+        "def step(self, record, event):\n"
+        f"    if event == {step!r}: os.kill(os.getpid(), 9)\n"
+        "Progress.step = step\n"
+    )
+    start_code_commit(root, "repair", *replay(root, WRONG, RIGHT), before=program).wait(timeout=180)
+    assert builds(root) == 1
+    done = run_code_commit(root, "resume")
+    assert done.returncode == 0, done.stderr
+    assert builds(root) == 3
+    assert [attempt["kind"] for attempt in record(root)["attempts"]] == ["repair", "repair"]
+    assert "The build fails before any change" in prompt(root)
+
+
+def test_the_same_from_python(root: Path):
+    recorded(root, RIGHT)
+    done = repair(root, query="Say ok.", output="CI says no\n", model="replay:agent-config/recorded", sandbox="off")
+    assert (done.command, done.exit_code, len(done.attempts)) == ("repair", 0, 1)
+    assert f"{ELSEWHERE}CI says no\n" in prompt(root)
+    again = repair(root)
+    assert (again.exit_code, again.attempts) == (0, [])
+    assert b"Nothing to repair: the build passes" in render_page(again, root)
+    with pytest.raises(TypeError, match="output"):
+        repair(root, output=3)  # type: ignore[arg-type]
+    with pytest.raises(NotSetUpError, match="empty"):
+        repair(root, output="")
+
+
+def test_a_run_counts_among_the_statistics(root: Path, run_code_commit: Run):
+    run_code_commit(root, "repair", *replay(root, WRONG, RIGHT))
+    (model,) = json.loads(run_code_commit(root, "log", "--stats", "--json").stdout)
+    assert (model["runs"], model["passed"]) == (1, {"2": 1})
