@@ -10,7 +10,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import DONE, Call, Events
 from code_commit.llm.http import Endpoint, PassingFailure, Reply
-from code_commit.llm.refusals import RefusedRequestError
+from code_commit.llm.refusals import RefusedRequestError, has_error
 from code_commit.llm.usage import Counts, maybe_count, usage_of
 from code_commit.llm.values import count_of, larger_counts, list_of, member, members_of, text_of
 from code_commit.llm.vendor import API, Model, PriceChange, TokenCounter, Vendor, bearer_header, cut_off, max_output
@@ -54,7 +54,7 @@ def has_answer(body: Any) -> bool:
     """Tell whether a message, or an event of one, has a piece of an answer or its end."""
     if text_of(body, "type") in _PIECES:
         return True
-    return not member(body, "error") and bool(member(body, "content") or text_of(body, "stop_reason"))
+    return not has_error(body) and bool(member(body, "content") or text_of(body, "stop_reason"))
 
 
 def read(call: Call, reply: Reply) -> Response:

@@ -133,9 +133,10 @@ class Call:
             return
         if reply.is_success and isinstance(body, dict) and not has_words(body):
             return
-        if reply.is_success and not isinstance(body, dict):
-            raise self.garbage(reply)
-        raise self.refusal(reply)
+        failure = self.refusal(reply)
+        if reply.is_success and not isinstance(body, dict) and isinstance(failure, PassingFailure):
+            failure = self.garbage(reply)
+        raise failure
 
     def refusal(self, reply: Reply, where: str = "", errors: Any = None) -> RefusedRequestError | PassingFailure:
         """Return what a refusal comes to; `errors` are the parts of its reply that say why, if not all of it does."""

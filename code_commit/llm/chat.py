@@ -9,7 +9,7 @@ from code_commit.grammar import CLOSING
 from code_commit.llm.call import DONE, Call, Events, truncated_prompt
 from code_commit.llm.http import Endpoint, PassingFailure, Reply
 from code_commit.llm.openai import takes_cache_options
-from code_commit.llm.refusals import RefusedRequestError
+from code_commit.llm.refusals import RefusedRequestError, has_error
 from code_commit.llm.usage import Counts, first_count, maybe_count, usage_of
 from code_commit.llm.values import count_of, has_count, larger_counts, list_of, member, members_of, text_of
 from code_commit.llm.vendor import API, Model, Vendor, cut_off, estimate_tokens
@@ -66,7 +66,7 @@ def has_answer(body: Any) -> bool:
     if any(_content(member(piece, "content")) or text_of(piece, "refusal") or _thoughts(piece) for piece in pieces):
         return True
     ends = (text_of(choice, "finish_reason") for choice in choices)
-    return not member(body, "error") and any(end and _end_of(end) != "broken" for end in ends)
+    return not has_error(body) and any(end and _end_of(end) != "broken" for end in ends)
 
 
 def _end_of(finish: str) -> str:

@@ -82,14 +82,10 @@ def _thoughts(final: Any) -> Iterator[list[Any]]:
 
 
 def _output_text(final: Any) -> str:
-    """Return the text of all the model's steps, since a long answer has several."""
-    return "".join(
-        text_of(content, "text")
-        for step in list_of(final, "steps")
-        if text_of(step, "type") == "model_output"
-        for content in list_of(step, "content")
-        if text_of(content, "type") == "text"
-    )
+    """Return the text of all the model's steps, since a long answer has several; else of an older reply's outputs."""
+    steps = [list_of(step, "content") for step in list_of(final, "steps") if text_of(step, "type") == "model_output"]
+    contents = [content for step in steps for content in step] or list_of(final, "outputs")
+    return "".join(text_of(content, "text") for content in contents if text_of(content, "type") == "text")
 
 
 def usage(final: Any) -> Usage:

@@ -9,9 +9,10 @@ from urllib.parse import quote
 from code_commit.errors import CodeCommitError, LLMError
 from code_commit.exchange import RequestBody
 from code_commit.llm.call import Call
+from code_commit.llm.events import LONGEST_BEGIN, begins_stream, read_events
 from code_commit.llm.http import PassingFailure, Reply
-from code_commit.llm.refusals import RefusedRequestError
-from code_commit.llm.values import text_of
+from code_commit.llm.refusals import RefusedRequestError, members_with_words, unwrapped
+from code_commit.llm.values import json_or_text, list_of, member, text_of
 from code_commit.llm.waits import asked_wait
 
 _FINAL = """
@@ -23,7 +24,7 @@ _FINAL_STATES = frozenset(_FINAL.split())
 def run_job(call: Call, path: str) -> Reply:
     """Create a job at the path and return its final reply. Raises PassingFailure, and LLMError at the deadline."""
     with call.start(path) as opened:
-        reply = opened.read()
+        reply = _with_job(opened.read())
     call.check(reply, is_job)
     if _is_final(reply):
         return reply
@@ -45,6 +46,7 @@ def fetch_job(call: Call, path: str, job_id: str) -> Reply:
 def failure_of(call: Call, reply: Reply, errors: Iterable[Any]) -> RefusedRequestError | PassingFailure:
     """Return what a job without an answer comes to. It is made again only if it failed, for a reason that can pass."""
     state, errors = text_of(reply.body, "status"), [error for error in errors if error]
+    errors = errors or members_with_words(reply.body)
     failure = call.refusal(reply, f"the job ended as '{state}' at {call.endpoint.host}", errors)
     if isinstance(failure, PassingFailure) and not (state == "failed" and errors):
         return RefusedRequestError(
@@ -93,13 +95,29 @@ def _fetch(call: Call, job_path: str) -> Reply:
     """Return the state of the job. Polling is free, so any other reply, such as a web page, is retried."""
 
     def ask() -> Reply:
-        reply = call.connection.send("GET", job_path, None, call.timing.read)
+        reply = _with_job(call.connection.send("GET", job_path, None, call.timing.read))
         if reply.status != 404:
             call.check(reply, is_job)
             return reply
         raise PassingFailure(f"{call.endpoint.host} does not find the job", "missing", reply=reply)
 
     return call.retry(ask, longest_wait=call.timing.longest_poll)
+
+
+def _with_job(reply: Reply) -> Reply:
+    """Return a reply with the job alone, as the API writes it: out of a list, or the last one of a stream's events.
+
+    A job that has what only an answer has, and no state, is completed.
+    """
+    body = unwrapped(reply.body)
+    if isinstance(body, str) and begins_stream(body[:LONGEST_BEGIN].encode()):
+        events = [json_or_text(data) for _, data in read_events([body.encode()])]
+        jobs = [part for event in events for part in (event, member(event, "response")) if is_job(part)]
+        body = jobs[-1] if jobs else body
+    is_answer = any(list_of(body, name) for name in ("output", "steps"))
+    if state := text_of(body, "status").lower() or ("completed" if is_answer else ""):
+        body = body | {"status": state}
+    return reply._replace(body=body)
 
 
 def is_job(body: Any) -> bool:

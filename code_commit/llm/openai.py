@@ -64,7 +64,8 @@ def takes_cache_options(name: str) -> bool:
 def read(call: Call, reply: Reply) -> Response:
     final = reply.body
     return Response(
-        text="".join(text_of(content, "text") for content in _contents(final, "output_text")),
+        text="".join(text_of(part, "text") for part in _contents(final, "output_text"))
+        or text_of(final, "output_text"),
         finish_reason=text_of(final, "incomplete_details", "reason") or text_of(final, "status"),
         incomplete=_incomplete(call, reply),
         is_cut_off=_is_cut_off(final),
@@ -102,14 +103,15 @@ def _incomplete(call: Call, reply: Reply) -> str | None:
 
 
 def _contents(final: Any, kind: str) -> list[Any]:
-    """Return the answer's contents of one kind, without the model's commentary."""
-    return [
+    """Return the answer's contents of one kind, without the model's commentary. Gateways write them in other forms."""
+    messages = [item for item in list_of(final, "output") if text_of(item, "type") == "message"]
+    contents = [
         content
-        for item in list_of(final, "output")
-        if text_of(item, "type") == "message" and text_of(item, "phase") != "commentary"
-        for content in list_of(item, "content")
-        if text_of(content, "type") == kind
+        for item in messages
+        if text_of(item, "phase") != "commentary"
+        for content in list_of(item, "content") or [{"type": kind, "text": text_of(item, "content")}]
     ]
+    return [content for content in contents if text_of(content, "type") in (kind, kind.removeprefix("output_"))]
 
 
 def usage(final: Any) -> Usage:

@@ -12,7 +12,7 @@ from typing import Any
 
 from code_commit.errors import LLMError, LLMErrorKind
 from code_commit.llm.http import Endpoint, PassingFailure, Reply
-from code_commit.llm.values import member, text_of
+from code_commit.llm.values import list_of, member, members_of, text_of
 from code_commit.llm.waits import asked_wait
 from code_commit.terminal import shown
 
@@ -25,7 +25,8 @@ _HOLDS_WORDS = re.compile(
 )
 _HOLDS_CODES = ("code", "type", "status", "reason", "error_code", "status_code", "statusCode", "quotaId")
 _HOLDS_PARAMETERS = ("param", "parameter", "loc")
-_SUCCESS = re.compile(r"(?i)\s*(success(ful)?(ly)?|ok(ay)?|none|null|true|false)?[.!]?\s*|\d+")
+_NO_TROUBLE = r"(?i:\s*(success(ful)?(ly)?|ok(ay)?|none|null|true|false)?[.!]?\s*)"
+_SUCCESS = re.compile(rf"{_NO_TROUBLE}|\d+")
 
 _PASSING_STATUSES = frozenset({408, 409, 425, 429, 499})
 _UNPAID_STATUSES = {*range(300, 500), 503, 529} - {303, 408, 499}
@@ -118,17 +119,34 @@ def may_be_paid(*, sent: bool, status: int | None) -> bool:
 def is_error(event: Any) -> bool:
     """Tell whether JSON calls itself an error: a member `error` that is not empty, or a type of that name."""
     body = unwrapped(event)
-    return bool(member(body, "error")) or "error" in (text_of(body, "type"), text_of(body, "object"))
+    return has_error(body) or "error" in (text_of(body, "type"), text_of(body, "object"))
+
+
+def has_error(body: Any) -> bool:
+    """Tell whether JSON has a member `error` that says anything but success."""
+    return _is_trouble(member(body, "error"))
+
+
+def _is_trouble(value: Any) -> bool:
+    if isinstance(value, dict | list):
+        parts = value.values() if isinstance(value, dict) else value
+        return any(bool(part) if isinstance(part, dict | list) else _is_trouble(part) for part in parts)
+    return bool(value) and not (isinstance(value, str) and re.fullmatch(rf"0|{_NO_TROUBLE}", value[:_LONGEST_HEAD]))
 
 
 def has_words(body: Any) -> bool:
     """Tell whether a reply without an answer says why: it is a refusal then."""
-    return next(_said_in(unwrapped(body)), None) is not None
+    return bool(_told(unwrapped(body)))
 
 
 def said_by(body: Any) -> str:
     """Return the words of a refusal as they are."""
-    return "; ".join(_distinct(_said_in(unwrapped(body))))
+    return "; ".join(_told(unwrapped(body)))
+
+
+def members_with_words(body: Any) -> list[Any]:
+    """Return the members of JSON whose names say that they hold words."""
+    return [value for name, value in members_of(body).items() if _HOLDS_WORDS.search(name)]
 
 
 def unwrapped(body: Any) -> Any:
@@ -163,23 +181,23 @@ def refusal_of(reply: Reply, endpoint: Endpoint, now: float, where: str = "") ->
 
 def error_message(body: Any, endpoint: Endpoint) -> str:
     """Return the API's words, or an HTML page's title, on one printable line: censored, then shortened."""
-    words = (
-        _distinct(_said_in(body))
-        or _sentences(body)
-        or [code for code in map(str, _scalars(body, _HOLDS_CODES)) if not code.isdigit()]
-    )
+    words = _told(body) or [code for code in map(str, _scalars(body, _HOLDS_CODES)) if not code.isdigit()]
     line = endpoint.censor(" ".join("; ".join(words)[: 4 * LONGEST_MESSAGE].split()))
     if len(line) > LONGEST_MESSAGE:
         return shown(line[:LONGEST_MESSAGE]) + "..."
     return shown(line.removesuffix("." if not line.endswith("..") else ""))
 
 
+def _told(body: Any) -> list[str]:
+    """Return the words of a body: those under names that hold words, else its first sentence."""
+    return _distinct(_said_in(body)) or ([] if list_of(body, "choices") else _sentences(body))
+
+
 def _said_in(value: Any, depth: int = 0, *, is_said: bool = False) -> Iterator[str]:
     """Yield the words of a body: strings under names such as `message`, at any depth; of a page its title."""
     if isinstance(value, str):
         if depth == 0:
-            title = re.search(r"(?is)<title>(.*?)</title>", value[:_LONGEST_HEAD])
-            value = title[1] if title else "" if value.lstrip()[:1] == "<" else value
+            value = _words_of_page(value[:_LONGEST_HEAD]) if value.lstrip()[:1] == "<" else value
         if (is_said or depth == 0) and not _SUCCESS.fullmatch(value[:_LONGEST_HEAD]):
             yield value
     elif isinstance(value, list) and depth < _DEEPEST:
@@ -191,10 +209,16 @@ def _said_in(value: Any, depth: int = 0, *, is_said: bool = False) -> Iterator[s
             yield from _said_in(part, depth + 1, is_said=says)
 
 
+def _words_of_page(page: str) -> str:
+    """Return the title of a web page, else the first text of three words or more between two tags."""
+    found = re.search(r"(?is)<title>(.*?)</title>", page) or re.search(r">([^<>{}]*\w\s+\w[^<>{}]*\s[^<>{}]*)<", page)
+    return found[1] if found else ""
+
+
 def _sentences(value: Any, depth: int = 0) -> list[str]:
-    """Return the first string of a body with a blank in it, under whatever name."""
+    """Return the first string of three words or more in a body, under whatever name."""
     if isinstance(value, str):
-        return [value] if depth and " " in value.strip() else []
+        return [value] if depth and value.strip().count(" ") > 1 else []
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
     found = (_sentences(part, depth + 1) for part in parts) if depth < _DEEPEST else iter([])
     return next(filter(None, found), [])
@@ -223,7 +247,7 @@ class _Matter:
     def of(cls, status: int, body: Any) -> "_Matter":
         codes = sorted({str(code) for code in _scalars(body, _HOLDS_CODES)})
         code_words = re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]", " ", " ".join(codes))
-        words = "; ".join(_distinct(_said_in(body)))[: 8 * LONGEST_MESSAGE]
+        words = "; ".join(_told(body))[: 8 * LONGEST_MESSAGE]
         if status < 400:
             status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), 0)
         text = _ASIDE.sub(" ", f"{code_words}. {words}")

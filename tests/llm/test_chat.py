@@ -43,6 +43,10 @@ GOOD_STREAMS = {
     "comments and blank lines": stream_of(
         ": OPENROUTER PROCESSING", "", piece("a"), ": keep-alive", piece("b", "stop")
     ),
+    "errors that are none": stream_of(
+        piece("a", error={"code": 0, "message": ""}) | {"error": {"code": 0, "message": ""}},
+        piece("b", "stop") | {"error": "none"},
+    ),
     "nulls everywhere": stream_of(
         {"id": None, "choices": None}, piece("a", usage=None), piece(None), piece("b", "stop"), {"choices": []}
     ),
@@ -185,6 +189,29 @@ def test_a_count_of_the_answer_so_far_is_none_of_all_of_it():
     assert ask_chat(reply(stream_of(begun, piece("y", "stop"))))[0].settlement.usage == Usage(input=100)
     last = {"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 500}}
     assert ask_chat(reply(stream_of(begun, piece("y"), last)))[0].settlement.usage == Usage(input=100, output=500)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"err": "the prompt is too long for 4096 tokens"},
+        {"errors": {"base": ["the prompt is too long for 4096 tokens"]}},
+        {"exception": {"where": "the prompt is too long for 4096 tokens"}},
+        b"the prompt is too long for 4096 tokens",
+        b"<html><body><pre>the prompt is too long for 4096 tokens</pre></body></html>",
+    ],
+    ids=repr,
+)
+def test_a_refusal_with_status_200_is_one_under_whatever_name_its_words_stand(body):
+    with pytest.raises(LLMError, match="too long for 4096 tokens") as caught:
+        ask_chat(Fault("status", body=body))
+    assert caught.value.kind == "too_long"
+
+
+def test_names_in_a_chunk_are_no_words_of_a_refusal():
+    begun = {"model": "Some Model Of Ours", "choices": [{"index": 0, "delta": {"role": "assistant"}}]}
+    _, listener = ask_chat(reply(stream_of(begun, done=False)))
+    assert "ended early (no finish_reason)" in listener.retries[0][0]
 
 
 def test_the_words_of_an_error_beside_a_finish_reason_are_told():

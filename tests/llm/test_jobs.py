@@ -1,6 +1,7 @@
 """Background jobs: the id before the first poll, cancelled when nobody waits any more, never started again and again."""
 
 import errno
+import json
 import signal
 import time
 from pathlib import Path
@@ -202,6 +203,7 @@ def test_failing_jobs_are_not_started_in_a_tight_loop():
         ({"code": "429", "message": "Slow down."}, 6, "quota"),
         ({"code": "data_residency_mismatch", "message": "Not here."}, 1, "refused"),
         ({"code": "server_error", "message": "You exceeded your current quota."}, 1, "quota"),
+        ("The prompt is too long", 1, "too_long"),
     ],
 )
 @pytest.mark.parametrize("name", ["responses", "interactions"])
@@ -211,6 +213,40 @@ def test_a_failed_job_is_made_again_by_the_rule_of_all_refusals(name, error, job
         with pytest.raises(LLMError) as caught:
             ask(WAYS[name], server, timeout=3600)
     assert (len(server.jobs), caught.value.kind) == (jobs, kind)
+
+
+def test_a_failed_job_may_say_why_elsewhere():
+    body = {"id": "resp_1", "status": "failed", "status_details": {"error": {"message": "The prompt is too long"}}}
+    with FakeServer(["x"], [Fault("status", "poll", body=body)]) as server:
+        with pytest.raises(LLMError, match="The prompt is too long; the prompt is too long for"):
+            ask(WAYS["responses"], server)
+
+
+RESPONSE = {"id": "resp_1", "status": "completed", "output": [{"type": "message", "content": "ab"}]}
+OUTPUT_TEXT = {"type": "output_text", "text": "ab"}
+FINISHED = {
+    "in a list": ("responses", [RESPONSE]),
+    "in capitals": ("responses", RESPONSE | {"status": "COMPLETED"}),
+    "without a state": ("responses", {"output": RESPONSE["output"]}),
+    "as a stream": ("responses", b"event: x\ndata: {}\n\ndata: %s\n\n" % json.dumps({"response": RESPONSE}).encode()),
+    "text as content": ("responses", RESPONSE),
+    "contents of type text": (
+        "responses",
+        RESPONSE | {"output": [{"type": "message", "content": [OUTPUT_TEXT | {"type": "text"}]}]},
+    ),
+    "output_text alone": ("responses", RESPONSE | {"output": [], "output_text": "ab"}),
+    "outputs in place of steps": (
+        "interactions",
+        {"id": "i", "status": "completed", "outputs": [{"type": "text", "text": "ab"}]},
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FINISHED)
+def test_a_finished_job_of_a_gateway_is_read_in_its_form(form):
+    name, body = FINISHED[form]
+    with FakeServer(faults=[Fault("status", body=body)]) as server:
+        assert ask(WAYS[name], server)[0].complete_text() == "ab"
 
 
 @pytest.mark.parametrize("name", WAYS)
