@@ -1,7 +1,8 @@
 """Code that the response left out, told by what the files lose. Rule `omission`, a suspicion.
 
 A line is lost if the files of the answer have fewer of it than before, so that moved code is not lost. Comments, and
-lines without a word, do not count. The words of what stands there instead matter only in `placeholders`.
+lines without a word, do not count. The words of what stands there instead matter only in `placeholders`. A remark in
+place of a whole file, in any language, is told by its form: words alone, as no line of code in the old file was.
 """
 
 import re
@@ -13,7 +14,7 @@ from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from code_commit.verify.markdown import is_document, lexer_of
+from code_commit.verify.markdown import is_document, is_sample, lexer_of
 from code_commit.verify.placeholders import COMMENT, find_placeholder
 
 _LEAST_LOST = 6  # lines in one place
@@ -32,6 +33,12 @@ _DOTTED = re.compile(rf"\W*{_DOTS}\W*|[^\w.\u2026]*{_DOTS}(?=\W*\s).*|[^\w.\u202
 _BRACKETED = re.compile(r"[(\[<{\uff08\u3010](?=.*(?:\w\s+\w|[^\x00-\x7f\W]))[^()\[\]<>{}=;:\"]*[)\]>}\uff09\u3011]\W*")
 # the same with a colon, if it has four words at least
 _SENTENCE = re.compile(r"[(\[<{](?=(?:\S+\s+){4})[^()\[\]<>{}=;\"]*[)\]>}]\W*")
+_QUOTED_CODE = re.compile(r"`[^`]+`|(?<![\w.])[\w.-]*/[\w./-]+|\b\w[\w-]*\.[a-z]\w*\b")  # and paths
+_REMARK = re.compile(r"[^=;{}()\[\]<>\"#$%&+|\\/@~^`]*")
+_SENTENCE_END = re.compile(r"[.!\u2026\u3002\uff01]\W*\Z")
+_LEAST_OF_ALL = 3  # lines of a file of which nothing is left
+_FEW_WORDS = 5  # fewer of them around a colon are a setting
+_MOST_CODE = 2_000  # lines of the old file that are compared with a remark
 _MARKED = re.compile(rf"(?:{COMMENT}|-#|@\*|\{{\{{/\*|['!/])\s")  # a comment of some language
 
 
@@ -65,7 +72,9 @@ def find_omissions(files: Sequence[ChangedFile]) -> Iterator[Omission]:
     for file in files:
         if file.new is None:
             continue
-        if (old := file.old) is not None and (place := _find_place(file.path, old, file.new, lost)):
+        if (old := file.old) is not None and (
+            place := _find_place(file.path, old, file.new, lost) or _find_remark(file.path, old, file.new, lost)
+        ):
             yield place
         elif (word := find_placeholder(file.path, file.new, old)) and (old is None or lost.any_of(old)):
             yield Omission(file.path, *word)
@@ -199,6 +208,70 @@ def _stands_for_code(line: str, path: str, old: Sequence[str], *, is_alone: bool
     return form is not None and not any(len(each) <= _LONGEST_LINE and form.fullmatch(each) for each in old)
 
 
+def _find_remark(path: str, old_text: str, new_text: str, lost: _Lost) -> Omission | None:
+    """Return the words about a file that stand in place of all of it."""
+    said = [(number, line) for number, line in enumerate(_stripped(new_text)) if line]
+    if not 0 < len(said) <= _MOST_INSTEAD or is_sample(path):
+        return None
+    old = _stripped(old_text)
+    gone = [number for number, line in enumerate(old) if _WORD.search(line)]
+    if not gone or not all(lost(old[number]) for number in gone):
+        return None
+    if is_document(path):
+        is_remark = len(said) == 1 and len(gone) >= _LEAST_LOST and _form_of(said[0][1]) != ""
+    else:
+        forms = {_form_of(line) for _, line in said}
+        is_sure = forms <= {"sentence", "Words"} and lexer_of(path) is not None
+        comments, is_alone = _comments(path, new_text), len(said) == 1
+        is_remark = (is_sure or len(gone) >= _LEAST_OF_ALL) and all(
+            number in comments
+            or _stands_for_code(line, path, old, is_alone=is_alone)
+            or _is_remark(line, path, old_text)
+            for number, line in said
+        )
+    return Omission(path, *said[0], gone[0] + 1, gone[-1] + 1) if is_remark else None
+
+
+def _form_of(line: str) -> str:
+    """Return the form of a line that is words alone: `sentence`, `Words`, `words` or `word`; "" for any other line."""
+    bare = _QUOTED_CODE.sub("x", line.strip("*_ ").removeprefix("(").removeprefix("[").rstrip(")]"))
+    words = re.findall(r"[^\W\d_]+", bare) if len(line) <= _LONGEST_LINE and _REMARK.fullmatch(bare) else []
+    if not words or (":" in bare.rstrip(": ") and len(words) < _FEW_WORDS):
+        return ""
+    if len(words) == 1 and words[0].isascii():
+        return "word"
+    is_lower = words[0][0].islower()
+    return "words" if is_lower else "sentence" if _SENTENCE_END.search(bare) else "Words"
+
+
+def _is_remark(line: str, path: str, old: str) -> bool:
+    """Tell whether a line is words alone, and nothing that is code in the file's language or was code in the file."""
+    form = _form_of(line)
+    if not form or _begins_as_code(line, path, form) or (form == "word" and lexer_of(path) is None):
+        return False
+    code = _code_lines(path, old)
+    first = re.search(r"[^\W\d_]+", line)
+    if form in ("word", "words") and first and any(re.search(rf"\b{first[0]}\b", each) for each in code):
+        return False
+    return not any(form == _form_of(each) and not _begins_as_code(each, path, form) for each in code)
+
+
+def _begins_as_code(line: str, path: str, form: str) -> bool:
+    """Tell whether a line begins with a string, or, if it is no sentence, with a keyword or a command."""
+    lexer = lexer_of(path)
+    kinds = (kind for _, kind, said in lexer.get_tokens_unprocessed(f"{line}\n") if said.strip()) if lexer else ()
+    first = next(iter(kinds), ())
+    is_command = first[:1] == ("Keyword",) or first[:2] == ("Name", "Builtin")
+    return first[:2] == ("Literal", "String") or (is_command and form != "sentence")
+
+
+def _code_lines(path: str, text: str) -> list[str]:
+    """Return the first lines that have words outside of comments and strings."""
+    text = text[:_LONGEST_LEXED]
+    others = _lines_in(path, text, (("Comment",), ("Literal", "String")))
+    return [line for number, line in enumerate(_stripped(text)) if number not in others][:_MOST_CODE]
+
+
 def _comment_lines(path: str, text: str, span: Span) -> frozenset[int]:
     """Return the numbers of the lines, from 0, that have words in comments alone by the rules of the file's language.
 
@@ -210,18 +283,23 @@ def _comment_lines(path: str, text: str, span: Span) -> frozenset[int]:
     return _comments(path, text)
 
 
-@lru_cache(maxsize=4)  # a file has several places
 def _comments(path: str, text: str) -> frozenset[int]:
+    return _lines_in(path, text, (("Comment",),))
+
+
+@lru_cache(maxsize=4)  # a file has several places
+def _lines_in(path: str, text: str, kinds: tuple[tuple[str, ...], ...]) -> frozenset[int]:
+    """Return the numbers of the lines, from 0, that have words in these kinds of tokens alone."""
     lexer = lexer_of(path)
     if lexer is None:
         return frozenset(number for number, line in enumerate(_stripped(text)) if re.match(COMMENT, line))
-    comments, others, number = set[int](), set[int](), 0
+    inside, others, number = set[int](), set[int](), 0
     for _, kind, said in lexer.get_tokens_unprocessed(f"{text}\n"):  # some want a line end behind a comment
-        is_comment = kind[:1] == ("Comment",) and kind[1:2] not in _DIRECTIVES
+        is_inside = any(kind[: len(each)] == each for each in kinds) and kind[1:2] not in _DIRECTIVES
         for offset, piece in enumerate(said.split("\n")):
-            if is_comment and piece.strip():
-                comments.add(number + offset)
-            elif not is_comment and _WORD.search(piece):
+            if is_inside and piece.strip():
+                inside.add(number + offset)
+            elif not is_inside and _WORD.search(piece):
                 others.add(number + offset)
         number += said.count("\n")
-    return frozenset(comments - others)
+    return frozenset(inside - others)

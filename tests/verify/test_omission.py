@@ -103,6 +103,61 @@ def test_other_changes_leave_nothing_out(new):
     assert omitted(new) == []
 
 
+REMARKS = """
+The file is unchanged.|See above.|Same as before|same as before|No changes were made to `src/a.py`.|Keep as is
+(see the previous response)|*unchanged*|Datei unverändert.|Wie oben|Pas de changement.|Sin cambios|文件未更改|同上
+ファイルは変更されていません。|변경 없음|Без изменений.|لا تغيير|# wie oben|N/A
+"""
+WHOLE = {
+    "a.py": "import os\n\n\ndef f(a):\n    return a + 1\n",
+    "a.js": "const a = 1;\nfunction f() {\n  return a;\n}\n",
+    "a.go": 'package a\n\nimport "fmt"\n\nfunc F() {\n\tfmt.Println(1)\n}\n',
+    "a.html": "<html>\n<body>\n<p>Hi</p>\n</body>\n</html>\n",
+    "a.css": "a {\n  color: red;\n}\nb {\n  color: blue;\n}\n",
+    "Dockerfile": "FROM debian\nRUN apt update\nCOPY a /b\n",
+    "README.txt": "".join(f"Line {number} of it.\n" for number in range(6)),
+}
+
+
+@pytest.mark.parametrize("path", WHOLE)
+def test_a_remark_in_place_of_all_of_a_file_is_told(path):
+    for remark in REMARKS.replace("\n", "|").strip("|").split("|"):
+        if not (path == "README.txt" and remark.startswith("#")):
+            assert [found.text for found in omitted(f"{remark}\n", WHOLE[path], path)] == [remark]
+    moved = ChangedFile("new", None, WHOLE[path])
+    assert omitted("The file is unchanged.\n", WHOLE[path], path, moved) == []
+
+
+def test_of_one_line_of_code_a_sentence_is_told_too():
+    assert [found.text for found in omitted("The file is unchanged.\n", "x = 1\n")] == ["The file is unchanged."]
+    assert omitted("two\n", "one\n", "a.txt") == omitted("The end.\n", "one\n", "a.zzz") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "new"),
+    [
+        *[("a.py", line) for line in ("from .core import run", "import new", "pass", "x = 1", '"""Helpers."""', "")],
+        *[
+            ("a.js", line)
+            for line in ("module.exports = require('./b')", "'use strict'", "debugger", "export * from 'b'")
+        ],
+        *[("Dockerfile", line) for line in ("FROM scratch", "FROM debian\nRUN apt update")],
+        *[("a.go", line) for line in ("package a", "package a // see b")],
+        *[("a.html", line) for line in ("<p>Gone</p>", "{% include 'b.html' %}")],
+        *[("README.txt", line) for line in ("One line.\nAnother one.", "")],
+    ],
+)
+def test_what_a_file_becomes_in_its_own_language_is_no_remark(path, new):
+    assert omitted(f"{new}\n", WHOLE[path], path) == []
+
+
+def test_lines_like_those_that_the_file_had_are_no_remark():
+    assert omitted("web: npm start\n", "web: npm run\nworker: npm work\nclock: npm tick\n", "Procfile") == []
+    assert omitted("make check\n", "set -e\nmake all\nmake test\n", "a.sh") == []
+    assert omitted("Run it.\n", "Open a page.\nClick on it.\nClose it.\n", "a.robot-steps") == []
+    assert omitted("fixed\n", "a = 1\nb = 2\nc = 3\n", "tests/fixtures/a.py") == []
+
+
 def test_moved_code_is_not_lost():
     moved = ChangedFile("src/b.py", None, "".join(FUNCTIONS[6:]))
     assert omitted(cut("# see b.py for the others\n"), OLD, "src/a.py", moved) == []
