@@ -128,7 +128,12 @@ def _find_place(path: str, old_text: str, new_text: str, lost: _Lost) -> Omissio
             continue
         comments = _comment_lines(path, new_text, gap.new)
         is_alone = len(instead) == 1
-        if all(number in comments or _stands_for_code(new[number], path, old, is_alone=is_alone) for number in instead):
+        if all(
+            number in comments
+            or _stands_for_code(new[number], path, old, is_alone=is_alone)
+            or (not is_document(path) and _is_remark(new[number], path, old_text))
+            for number in instead
+        ):
             return Omission(path, instead[0], new[instead[0]], gone[0] + 1, gone[-1] + 1)
     return None
 

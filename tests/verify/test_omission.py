@@ -30,6 +30,8 @@ def cut(instead: str, first: int = 6, last: int = 20, **changed: str) -> str:
         "...其余代码...\n",
         "[... f6 bis f19 ...]\n",
         "(las otras funciones)\n",
+        "Der Rest bleibt gleich.\n",
+        "    El resto sin cambios\n",
         "\u2026\n",
         "# f6 to f19 had no caller\n",
     ],
