@@ -196,7 +196,7 @@ def test_a_wrong_variable_is_named(project, variable, text, message):
         load_settings(project, {}, {f"CODE_COMMIT_{variable}": text})
 
 
-def test_the_example_config_shows_every_setting_with_its_default():
+def test_the_example_config_shows_every_setting_with_its_default_or_a_marked_example():
     text = (Path(__file__).parents[1] / "agent-config.example/config.toml").read_text()
     names = set(re.findall(r"^# (\w+) = ", text, re.MULTILINE))
     fields = set(SETTINGS) - {"prices"}
@@ -211,23 +211,11 @@ def test_the_example_config_shows_every_setting_with_its_default():
     only_defaults = re.sub(r"(?m)^\w.*\n", "", text)
     shown = tomllib.loads(re.sub(r"(?m)^# (?=\w+ = |\[prices)", "", only_defaults))
     assert shown.pop("prices")["my-model"]["input"] == 2.0
-    defaults = Settings()
-    unset = {
-        "max_output_tokens",
-        "max_cost",
-        "reasoning_effort",
-        "allow",
-        "protect",
-        "rollup_exclude",
-        "sandbox_caches",
-        "context_window",
-        "requests_per_minute",
-        "tokens_per_minute",
-    }
-    for name in fields - unset:
-        default = getattr(defaults, name)
-        if name in shown:
-            assert shown[name] == (list(default) if isinstance(default, tuple) else default), name
+    examples = set(re.findall(r"(?m)^# (\w+) = .*  # an example$", text))
+    for name, value in shown.items():
+        default = getattr(Settings(), name)
+        assert (value == (list(default) if isinstance(default, tuple) else default)) == (name not in examples), name
+        assert name not in examples or not default, f"{name} has a default"
 
 
 @pytest.mark.parametrize(
