@@ -38,7 +38,7 @@ _FACTS = {
     "not-allowed": "--allow does not name it",
 }  # reasons of a rejection for people, by rule, in place of the message to the LLM
 _OF_THE_ANSWER = ("incomplete", "cut-off")  # rules whose reason is the API's, or that of who stopped the answer
-_FILE_KINDS: dict[FileKind, str] = {"test": "a test", "ci": "a CI file", "build": "a build file"}
+FILE_KINDS: dict[FileKind, str] = {"test": "a test", "ci": "a CI file", "build": "a build file"}
 
 
 def unchanged(record: RunRecord, attempt: Attempt) -> str:
@@ -156,14 +156,14 @@ def change_rows(changes: Iterable[AppliedChange]) -> list[str]:
     """Return a row for each changed file: `replace tests/a.py  +9 -4  (a test)`."""
     return [
         f"{'rename' if each.renamed_from else each.action:8}{each.name}  +{each.lines_added} -{each.lines_removed}"
-        + (f"  ({_FILE_KINDS[each.kind]})" if each.kind else "")
+        + (f"  ({FILE_KINDS[each.kind]})" if each.kind else "")
         for each in changes
     ]
 
 
 def check_lines(changes: Iterable[AppliedChange]) -> list[str]:
     """Return `tests/a.py is a test: 9 lines added, 4 removed` for each test, CI or build file, new ones last."""
-    lines, order = [], [*_FILE_KINDS, ""]
+    lines, order = [], [*FILE_KINDS, ""]
     for change in sorted(
         changes, key=lambda change: (change.action == "create" and not change.renamed_from, order.index(change.kind))
     ):
@@ -179,7 +179,7 @@ def check_lines(changes: Iterable[AppliedChange]) -> list[str]:
         elif change.lines_added and not change.lines_removed:
             done = f"only added, {added}"
         if change.kind:
-            lines.append(f"{shown(path)} is {_FILE_KINDS[change.kind]}: {done}")
+            lines.append(f"{shown(path)} is {FILE_KINDS[change.kind]}: {done}")
     return lines
 
 

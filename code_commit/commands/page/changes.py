@@ -3,6 +3,7 @@
 import re
 from typing import NamedTuple
 
+from code_commit.changes import Action, AppliedChange, FileKind
 from code_commit.runs.diff import NOT_SHOWN
 
 _NOT_SHOWN = re.compile(re.escape(NOT_SHOWN.decode().strip()).replace("%s", "(.+)"))
@@ -44,6 +45,11 @@ class FileDiff(NamedTuple):
     @property
     def is_deleted(self) -> bool:
         return "deleted file" in self.modes
+
+    def as_change(self, kind: FileKind) -> AppliedChange:
+        """Return the same in numbers, but for the size, which a diff does not tell."""
+        action: Action = "create" if self.is_new or self.renamed_from else "delete" if self.is_deleted else "replace"
+        return AppliedChange(self.path, action, 0, self.count("+"), self.count("-"), kind, self.renamed_from)
 
     @property
     def lines(self) -> list[Line]:

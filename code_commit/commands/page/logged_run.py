@@ -12,8 +12,9 @@ from code_commit.files import read_ends
 from code_commit.redaction import Redactor
 from code_commit.runs.log import QUERY_OF_RUN
 from code_commit.runs.record import RunRecord
-from code_commit.runs.words import check_lines, count, duration, total_cost, ways_on
+from code_commit.runs.words import FILE_KINDS, check_lines, count, duration, total_cost, ways_on
 from code_commit.status import Status, Tone
+from code_commit.terminal import shown
 
 MOST_TEXT = 64_000_000  # bytes of a file of the log that are read as one text
 
@@ -106,12 +107,13 @@ class LoggedRun:
     def warnings(self) -> list[str]:
         return list(map(str, self.record.warnings))
 
-    @property
-    def checks(self) -> list[str]:
-        """A line for each test, CI file and build file that an attempt changed."""
-        attempts = [attempt for attempt in self.record.attempts if attempt.changes]
-        lead = "attempt {}: " if len(attempts) > 1 else ""
-        return [lead.format(each.number) + line for each in attempts for line in check_lines(each.changes)]
+    def checks(self, changes: RunChanges) -> list[str]:
+        """Return a line for each test, CI file and build file that is another one after the run than before it."""
+        applied = [change for attempt in self.record.attempts for change in attempt.changes]
+        kinds = {path: change.kind for change in applied if change.kind for path in change.paths}
+        lost = {path: kinds[path] for path in changes.unknown if path in kinds}
+        told = [f"{shown(path)} is {FILE_KINDS[kind]}: changed, how is no longer known" for path, kind in lost.items()]
+        return check_lines(file.as_change(kinds.get(file.path, "")) for file in changes.files) + told
 
     @property
     def task(self) -> list[str]:

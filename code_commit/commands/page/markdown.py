@@ -37,7 +37,7 @@ def _lines(run: LoggedRun) -> Iterator[str]:
     yield from _block("The task", run.task)
     for attempt in attempts:
         yield from _block(f"What the LLM said in attempt {attempt.number}", attempt.notes.split("\n"))
-    yield from _section("Changed tests, CI files and build files", [code(line) for line in run.checks])
+    yield from _section("Changed tests, CI files and build files", [code(line) for line in run.checks(changes)])
     yield from _section("Warnings", [code(warning) for warning in run.warnings])
     if done := words.done_by_build(record):
         yield from ("", f"The build also {code(done)}")

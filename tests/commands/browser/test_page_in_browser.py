@@ -243,6 +243,12 @@ def test_sides_stand_beside_each_other_or_on_narrow_screens_above(browser: Brows
     assert len({place[1] for place in narrow}) == 1
 
 
+def test_the_lines_of_a_deleted_file_look_deleted(browser: Browser, page: Path):
+    cell = "document.querySelector('.diff.gone td[data-n]')"
+    assert browser.run(f"getComputedStyle({cell}).backgroundColor") == "rgb(255, 235, 233)"
+    assert browser.run(f"getComputedStyle({cell}, '::after').content") == '"\u2212"'
+
+
 def test_dark_and_light_follow_the_reader_with_distinct_surfaces(browser: Browser, page: Path):
     surfaces = (
         "['body', 'header', '.file summary'].map(one => getComputedStyle(document.querySelector(one)).backgroundColor)"

@@ -174,6 +174,26 @@ def test_a_failed_run_shows_the_end_of_its_build_first(project_folder: Path, run
     assert text.index("End of the build output") < text.index("Changes of the whole run") < text.index("Build output")
 
 
+def test_changed_tests_are_those_of_the_whole_run(project_folder: Path, run_code_commit: Run):
+    """A test that a later attempt put back as it was is no change to look at, and lines add up over the attempts."""
+    (project_folder / "build.sh").write_text("#!/bin/sh\ngrep -qx ok ok.txt\n")
+    for name in ("test_a.py", "test_b.py", "test_gone.py"):
+        (project_folder / name).write_text("one\n")
+    git(project_folder, "add", "-A")
+    git(project_folder, "commit", "-qm", "tests")
+    first = "^^^test_a.py\n^^^end\n^^^test_b.py\none\ntwo\n^^^end\n^^^test_gone.py\n^^^delete\n"
+    second = "^^^test_a.py\none\n^^^end\n^^^test_b.py\none\ntwo\nthree\n^^^end\n^^^ok.txt\nok\n^^^end\n"
+    recorded_run(project_folder, run_code_commit, [first, second])
+    page = Page(page_of(project_folder))
+    told = page.text.split("Changed tests, CI files and build files")[1].split("Changes of the whole run")[0]
+    lines = ["test_b.py is a test: only added, 2 lines", "test_gone.py is a test: deleted, 1 line"]
+    assert "".join(told.split("\n")).startswith("".join(lines))
+    markdown = export_log(find_project(project_folder), Arguments(markdown=True)).decode()
+    assert [line for line in markdown.split("\n") if " is a test: " in line] == [f"- `{line}`" for line in lines]
+    tables = [attributes["class"] for tag, attributes in page.tags if tag == "table" and "diff" in attributes["class"]]
+    assert "diff one gone" in tables
+
+
 def test_the_result_is_the_git_diff(hostile: Path):
     git(hostile, "add", "-A")
     counts = git(hostile, "diff", "--cached", "--numstat", "-z").split("\0")[:-1]
