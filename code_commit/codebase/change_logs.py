@@ -20,8 +20,8 @@ _TITLE = re.compile(
     r"^(?:(?P<signs>#{1,6}|={1,5}|\*{1,5}(?=[ \t].*(?:\d\.\d|\?\.\?|(?i:unreleased))))[ \t]+(?P<text>\S.*)"
     r"|<h(?P<level>[1-6])\b[^>\n]*>(?P<html>.*)</h[1-6]>"
     r"|(?P<bold>\*\*|__)(?P<strong>[^*_\n]+)(?P=bold)\W*$"
-    rf"|(?P<underlined>[^\s*+-].*)\n(?P<line>[{_LINES}])(?P=line){{2,}}[ \t]*$"
-    r"|(?<![^\n]\n)(?P<plain>[^\s\-*+#<|>].{0,99}?)[ \t]*$)",
+    rf"|(?P<underlined> ?[^\s*+-].*)\n(?P<line>[{_LINES}])(?P=line){{2,}}[ \t]*$"
+    r"|(?<![^\n]\n)(?P<plain>(?!\.\. )[^\s\-*+#<|>].{0,99}?)[ \t]*$)",
     re.MULTILINE,
 )
 _RELEASE = re.compile(
@@ -65,6 +65,19 @@ def heads_of_logs(files: Iterable[Section]) -> tuple[dict[str, Part], dict[str, 
             if "/" not in file.name and is_open is not None:
                 wants[file.name] = is_open
     return heads, wants
+
+
+def logs_of(names: Iterable[str], folders: Collection[str] = ()) -> set[str]:
+    """Return the change logs in the root and in these folders; without any, the only one a folder below the root."""
+    logs = {name for name in names if CHANGE_LOG.fullmatch(name)}
+    there = {name for name in logs if (folder := name.rpartition("/")[0]) in folders or not folder}
+    below = {name for name in logs if name.count("/") == 1}
+    return there or (below if len(below) == 1 else set())
+
+
+def has_section(file: Section) -> bool:
+    """Tell whether a change log has a section for a release, or for what is not released."""
+    return any(heading.is_open or heading.is_release for heading in _headings(file.content))
 
 
 def tell_logs(wants: Mapping[str, bool], seen: Collection[str]) -> str:

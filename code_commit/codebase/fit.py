@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import ClassVar, NamedTuple
 
-from code_commit.codebase.change_logs import is_change_log
+from code_commit.codebase.change_logs import is_change_log, logs_of
 from code_commit.codebase.images import lines_beside_images, without_images
 from code_commit.codebase.near import find_near, has_test_name, is_document
 from code_commit.codebase.outline import Definition, beside, brief, outline, read_definitions, without_fields
 from code_commit.codebase.parts import FileRequest, find_part
-from code_commit.codebase.rank import CHANGE_LOG, Survey, rank
+from code_commit.codebase.rank import Survey, rank
 from code_commit.codebase.select import in_order
 from code_commit.codebase.text import NAMES_LINE, Section, part_of, part_section
 from code_commit.exchange import weigh
@@ -295,8 +295,7 @@ class Chosen(Strategy):
 
     def _logs(self) -> set[str]:
         """Return the change logs beside or above the chosen files, if answers may be edits of them."""
-        folders, files = folders_of(self.files) | {""}, self.survey.files if self.edits else ()
-        return {f.name for f in files if f.name.rpartition("/")[0] in folders and CHANGE_LOG.fullmatch(f.name)}
+        return logs_of((file.name for file in self.survey.files), folders_of(self.files)) if self.edits else set()
 
     def outline(self, file: Section) -> str:
         is_judge = file.name in self.survey.judges

@@ -10,6 +10,7 @@ from code_commit.build import harden_process
 from code_commit.check import RunPlan
 from code_commit.check.codebase import require_no_key
 from code_commit.codebase.additions import without_passed
+from code_commit.codebase.change_logs import has_section, logs_of
 from code_commit.codebase.chooser import Shape, choose_files, selection_prompt
 from code_commit.codebase.fit import PART, Choice, Chosen, Outlines
 from code_commit.codebase.make import fitted, told_beside
@@ -47,8 +48,7 @@ after a colon: definitions, a method as Class.method, and ranges of lines, as
 many as you need, with commas between them or on more lines of the list. Its
 imports come by themselves, and so does the comment above a definition. Outlines
 of such files have the lines of each definition of {LONG} lines or more
-(L120-180). Smaller files may be named in parts too. The newest section of each
-change log beside or above these files comes by itself: do not name it.
+(L120-180). Smaller files may be named in parts too.{{logs}}
 
 ^^^files
 src/core.py: Command.get_help, parse_options, 120-180
@@ -62,6 +62,7 @@ The LLM mends that too: choose the files that this takes.
 
 """
 _OUTPUT = 8_000  # characters of the build's output
+_NEWEST = " The newest section of\n{} comes by itself: do not name it."
 _LABELS = 500  # tokens for the sections' labels, and for a second question with the faults of the first answer
 
 
@@ -98,7 +99,10 @@ class FileChooser:
         asked = choose_selector(plan.settings, plan.llm.choice, plan.keys)
         rules, closing = split_closing(load_system_prompt(project.system_prompts, "file_selection"))
         closing = repeat_task(closing, request.query)
-        instructions = rules + (_PARTS if request.edits else "")
+        logs = logs_of(file.name for file in survey.files)
+        shown_logs = sorted(file.name for file in survey.files if file.name in logs and has_section(file))
+        parts = _PARTS.replace("{logs}", _NEWEST.format(" and ".join(shown_logs)) if shown_logs else "")
+        instructions = rules + (parts if request.edits else "")
         instructions += "".join(f"{line}\n\n" for line in may_change(plan.settings))
         instructions += _FAILS_ALREADY if request.output else ""
         output = _in_short(without_passed(request.output))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from code_commit.codebase.change_logs import heads_of_logs, is_change_log, tell_logs
+from code_commit.codebase.change_logs import heads_of_logs, is_change_log, logs_of, tell_logs
 from code_commit.codebase.text import Section, file_section
 
 LAYOUTS = [
@@ -93,6 +93,11 @@ LAYOUTS = [
         True,
     ),
     (
+        "CHANGELOG.rst",
+        "#####\n Log\n#####\n\n.. draft:: Unreleased\n\n*****\n 1.2.0 (2024-01-02)\n*****\n\n- x\n\n***\n 1.1.0\n***\n\n",
+        False,
+    ),
+    (
         "CHANGELOG.md",
         "# Changelog\n\nAll.\n\n## [1.2.0] - 2024-01-02\n\n\n- x\n\n## 1.1.0\n\n- y\n\n## 1.0.0\n\n",
         False,
@@ -149,6 +154,14 @@ def test_release_notes_are_a_change_log_whatever_their_name():
     texts = {"doc/relnotes_v1.md": notes, "doc/guide.md": guide, "doc/releases.md": guide, "a.py": notes}
     found = [name for name, text in texts.items() if is_change_log(Section(name, 1, file_section(name, text)))]
     assert found == ["doc/relnotes_v1.md", "doc/releases.md"]
+
+
+def test_the_change_logs_beside_a_choice_are_those_of_its_folders_and_of_the_root_or_the_only_one():
+    names = ["docs/changelog.rst", "a/b/NEWS.md", "a/c.py"]
+    assert logs_of(names) == {"docs/changelog.rst"}
+    assert logs_of([*names, "etc/CHANGES"]) == set(), "nobody knows which one"
+    assert logs_of([*names, "CHANGES"]) == {"CHANGES"}
+    assert logs_of([*names, "CHANGES"], {"a", "a/b"}) == {"CHANGES", "a/b/NEWS.md"}
 
 
 def test_a_section_that_is_not_shown_is_not_promised():

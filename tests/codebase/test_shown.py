@@ -222,6 +222,16 @@ def test_the_head_of_a_change_log_that_was_chosen_goes_before_what_is_near(root:
     assert f"--- sites/www/changelog.rst (lines 1-60 of {LOG.count(chr(10))}) ---" in text
 
 
+@pytest.mark.parametrize(("log", "is_promised"), [(LOG, False), (f"1.2.0 (2024-01-02)\n-----\n\n{LOG}", True)])
+def test_the_section_of_a_change_log_is_promised_to_a_choice_where_it_is_found(
+    log: str, *, is_promised: bool, root: Path, run_code_commit: Run
+):
+    (root / "CHANGES.rst").write_text(log)
+    made = rolled_up(run_code_commit, root, "--select", *recorded(root, CHOICE))
+    promise = "The newest section of\nCHANGES.rst comes by itself: do not name it.\n"
+    assert (promise in asked(root), "\n--- CHANGES.rst (lines 1-" in made) == (is_promised, True)
+
+
 def test_lines_that_are_another_by_now_were_not_shown(root: Path, run_code_commit: Run):
     rolled_up(run_code_commit, root, "--select", *recorded(root, CHOICE))
     (root / "CHANGES.rst").write_text(LOG.replace("Entry 2 of", "Entry two of"))
