@@ -19,12 +19,14 @@ from code_commit.check.codebase import check_codebase
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
 from code_commit.commands import init
-from code_commit.commands.diff import net_edits
+from code_commit.commands.diff import NetDiff, find_compared, net_diff, net_edits
 from code_commit.commands.log import logged_run
 from code_commit.commands.output import Begun
 from code_commit.commands.rollup import make_rollup
 from code_commit.commands.run import run_main_job
 from code_commit.commands.stats import OF_EARLIER_VERSION, Comparison, upgraded
+from code_commit.commands.undo import Arguments as UndoArguments
+from code_commit.commands.undo import undo_run
 from code_commit.errors import CODEBASE, TASK, CodeCommitError, Named, NoKeyError, NotSetUpError, in_words
 from code_commit.llm.keys import find_secrets, load_keys, require_key
 from code_commit.llm.models import bound_base_url, choose_model
@@ -142,6 +144,33 @@ def _run(
         if begun.record is None:
             raise
         return begun.record
+
+
+def diff(directory: Folder = ".", run: str = "", *, paths: Sequence[str] = ()) -> NetDiff:
+    """Return what a run and its builds changed in all, with API keys censored.
+
+    `run` names it as on the command line; "" is the latest one that applied something. `paths` are files, folders or
+    patterns that count from the project's root; without any the diff is of all. Raises NotSetUpError and ApplyError.
+    """
+    project = find_project(Path(directory))
+    folder, _ = find_compared(project, run)
+    found = net_diff(folder, project.root, project.prefix, project.git, paths)
+    return found._replace(diff=Redactor(find_secrets(project)).redact(found.diff))
+
+
+def undo(
+    directory: Folder = ".", run: str = "", *, paths: Sequence[str] = (), attempt: int = 1, force: bool = False
+) -> RunRecord:
+    """Put back what a run changed, and return the record of the undo, which is a run too.
+
+    `run` names it as on the command line; "" is the latest one that is not undone. `paths` are patterns in the syntax
+    of .gitignore: only these files. `attempt` is the first one to take back. Raises NotSetUpError, and ApplyError where
+    a file changed since and `force` is not set; nothing was put back then.
+    """
+    project = find_project(Path(directory))
+    given = UndoArguments(run=run, path=tuple(paths), attempt=attempt, force=force)
+    with _naming_arguments():
+        return undo_run(project, given, Progress(Redactor(find_secrets(project)), quiet=True))
 
 
 def check(directory: Folder = ".", *, query: str | None = None, **settings: Any) -> list[str]:

@@ -13,6 +13,7 @@ from fake_server import FakeServer
 
 import code_commit
 from code_commit import NotSetUpError, api, rollup, run
+from code_commit.errors import ApplyError
 from code_commit.runs.record import Event, RunRecord
 from code_commit.settings import Price
 
@@ -43,6 +44,43 @@ def test_a_run_as_a_call(project_folder: Path, capfd):
 def test_a_run_that_fails_returns_its_record_too(answers, status, code, project_folder: Path):
     record = run(project_folder, model=record_answers(project_folder, *answers), max_repairs=0)
     assert (record.status, record.exit_code) == (status, code)
+
+
+def test_what_a_run_changed_and_its_undo_as_calls(project_folder: Path, capfd):
+    answer = "^^^ok.txt\nok\n^^^end\n^^^tests/test_a.py\none\n^^^end\n"
+    record = run(project_folder, model=record_answers(project_folder, answer))
+    found = api.diff(project_folder)
+    assert [(each.path, each.kind, each.lines_added) for each in found.changes] == [
+        ("ok.txt", "", 1),
+        ("tests/test_a.py", "test", 1),
+    ]
+    (project_folder / "agent-config" / "change.diff").write_bytes(found.diff)
+    git(project_folder, "apply", "--check", "-R", "agent-config/change.diff")
+    assert [each.path for each in api.diff(project_folder, record.run, paths=["tests"]).changes] == ["tests/test_a.py"]
+    (project_folder / "ok.txt").write_text("mine\n")
+    with pytest.raises(ApplyError, match="changed since that run"):
+        api.undo(project_folder)
+    undone = api.undo(project_folder, paths=["tests/"])
+    assert (undone.exit_code, undone.undoes, (project_folder / "tests").exists()) == (0, record.run, False)
+    assert (project_folder / "ok.txt").read_text() == "mine\n"
+    assert api.undo(project_folder, record.run, force=True).exit_code == 0
+    assert (project_folder / "ok.txt").read_text() == "not yet\n"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_ctrl_c_in_a_call_is_recorded_as_an_interruption(project_folder: Path):
+    """Python's own handler raises KeyboardInterrupt, which no handler of ours has seen."""
+
+    def interrupt(_: RunRecord, event: Event) -> None:
+        if event == "building":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(project_folder, model=record_answers(project_folder, "^^^ok.txt\nok\n^^^end\n"), on_step=interrupt)
+    (folder,) = api.list_runs(project_folder)
+    record = api.read_record(folder)
+    assert (record.status, record.exit_code) == ("interrupted", 130)
+    assert not (folder / "traceback.txt").exists()
 
 
 def test_of_two_threads_that_run_in_one_tree_one_is_refused(project_folder: Path):
@@ -338,6 +376,20 @@ def test_the_supervisor_of_the_document(project_folder: Path, tmp_path: Path):
     assert git(projects["green"], "status", "--short") == ""
     assert "The build passes" in (tmp_path / "green.html").read_text()
     assert not (tmp_path / "bare.html").exists()
+
+
+def test_the_example_of_on_step(project_folder: Path, capfd):
+    """The run of the document fails, is shown and undone."""
+    document = (Path(__file__).parents[1] / "docs" / "python.md").read_text("utf-8")
+    (script,) = re.findall(r"^```py\n(.*?)^```$", document, re.DOTALL | re.MULTILINE)
+    model = record_answers(project_folder, *["^^^ok.txt\nno\n^^^end\n"] * 2)
+    (project_folder / "agent-config/config.toml").write_text(f'model = "{model}"\nmax_repairs = 1\n')
+    exec(script.replace('"project"', repr(str(project_folder))), {"api": api})
+    printed, complaints = capfd.readouterr()
+    assert "attempt 1: build.sh ended with 1\n" in printed
+    assert "attempt 1: ok.txt\n" in printed
+    assert "+no\n" in printed
+    assert (complaints, (project_folder / "ok.txt").read_text()) == ("", "not yet\n")
 
 
 def test_what_a_supervisor_reads_of_earlier_runs(project_folder: Path):

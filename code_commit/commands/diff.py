@@ -142,8 +142,7 @@ def add_arguments(parser: CommandParser) -> None:
 def run(arguments: Arguments) -> int:
     with answering(as_json=arguments.json) as project:
         tell_if_half_changed(project)
-        named = find_run_folders(project, arguments.run or "latest")[-1]
-        folder, idle = (None if arguments.run else pass_over_idle(find_run_folders(project))) or (named, [])
+        folder, idle = find_compared(project, arguments.run)
         # git apply counts from the top
         found = net_diff(folder, project.root, project.prefix, project.git, arguments.paths)
         progress = Progress(redactor_of(project))
@@ -170,6 +169,15 @@ def run(arguments: Arguments) -> int:
         elif diff:
             _page(coloured_diff(diff), project)
         return _EXIT_INCOMPLETE if found.unknown else EXIT_SUCCESS
+
+
+def find_compared(project: Project, name: str) -> tuple[Path, list[RunRecord]]:
+    """Return the log folder of the named run, or of the latest one that applied something with those after it.
+
+    Raises NotSetUpError.
+    """
+    named = find_run_folders(project, name or "latest")[-1]
+    return (None if name else pass_over_idle(find_run_folders(project))) or (named, [])
 
 
 def _tell_rewritten(folder: Path, progress: Progress) -> None:

@@ -31,14 +31,16 @@ from mcp_types import (
     ToolAnnotations,
 )
 from pydantic import BaseModel, Field, ValidationError
+from pydantic_core import to_jsonable_python
 
-from code_commit.api import list_runs, provider_of, read_record, uses_provider
+from code_commit.api import diff, list_runs, provider_of, read_record, uses_provider
 from code_commit.commands.mcp import as_argument
-from code_commit.errors import Interrupted, NotSetUpError, in_words
+from code_commit.errors import CodeCommitError, Interrupted, NotSetUpError, in_words
 from code_commit.files import read_regular_file
 from code_commit.interrupts import ENDING_SIGNALS
 from code_commit.project import AGENT_CONFIG, CONFIG_FILE, find_project
-from code_commit.runs.words import awaited, duration
+from code_commit.runs.record import RunRecord, load_run_record
+from code_commit.runs.words import awaited, change_rows, check_lines, count, duration, joined, total_cost
 from code_commit.settings import FILE, Settings, load_settings
 from code_commit.terminal import shown
 from code_commit.trust import own_command, with_parent_death_signal
@@ -47,9 +49,9 @@ from code_commit.version import __version__
 _INSTRUCTIONS = """\
 Another LLM writes a change of this project, build.sh checks it, and the LLM repairs a failing build, three times at \
 most. Nothing is committed. Call check first, then run with the task as query (it needs neither query.txt nor \
-codeRollup.txt then), or repair where build.sh fails already, then look at diff; undo takes a run back. Messages may \
-name commands: code-commit diff is the tool diff, and a command that is no tool, such as code-commit resume, belongs \
-into a shell."""
+codeRollup.txt then), or repair where build.sh fails already, then look at diff; undo takes a run back; log has the \
+record of a run. Messages may name commands: code-commit diff is the tool diff, and a command that is no tool, such as \
+code-commit resume, belongs into a shell."""
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _RENEWS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 _CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
@@ -57,6 +59,7 @@ _ASKS = _CHANGES.model_copy(update={"open_world_hint": True})
 _NEWEST = 10  # runs that `log` lists where none is named, each with these fields
 _LISTED = ("run", "command", "started", "model", "query", "status", "exit_code", "undone", "undoes")
 _LISTED_TOTALS = ("seconds", "attempts", "cost_usd", "unsettled_usd", "files_changed")
+_OF_VERDICT = ("run", "command", "status", "exit_code", "message", "error", "undoes")
 _SAID_BYTES = 4000  # of the end of a command's stderr
 _CHUNK = 1 << 16
 _SECONDS_BETWEEN_REPORTS = 2
@@ -184,7 +187,8 @@ _TOOLS = {
     "rollup": _Tool("Write codeRollup.txt, the codebase as the LLM sees it; tell what is in it.", _Arguments, _RENEWS),
     "run": _Tool(
         "Let the LLM make a change: apply its answer whole or not at all, run build.sh, let it repair what fails."
-        " Takes minutes and costs money. exit_code is 0 only if the build passes after the last change.",
+        " Takes minutes and costs money. exit_code is 0 only if the build passes after the last change. Returns the"
+        " verdict and what changed in short; diff and log have the rest.",
         _RunArguments,
         _ASKS,
     ),
@@ -201,6 +205,7 @@ _TOOLS = {
     "undo": _Tool("Put back what the latest run, or the named one, changed. Itself a run.", _RunName, _CHANGES),
     "apply": _Tool("Verify a response and apply it, whole or not at all; no LLM, no build.", _Answer, _CHANGES),
 }  # the commands that are tools, by their names
+_RUNS = ("run", "undo", "apply")  # those that return what a run came to
 
 
 def serve() -> None:
@@ -293,8 +298,31 @@ async def _call_tool(context: ServerRequestContext, call: CallToolRequestParams)
     value = json.loads(output)
     if isinstance(value, list):
         value = {"runs": list(map(_in_short, value[-_NEWEST:]))}
+    if call.name in _RUNS and value.get("run"):
+        words, fields = _verdict_of(load_run_record(output))
+        return _result(words, said if exit_code else "", structured=fields, is_error=exit_code != 0)
     text = value["diff"] if "diff" in value else json.dumps(value, ensure_ascii=False)
     return _result(said if exit_code or "diff" in value else "", text, structured=value, is_error=exit_code != 0)
+
+
+def _verdict_of(record: RunRecord) -> tuple[str, dict[str, Any]]:
+    """Return the end of a run and its changes as lines and as fields; the tool `log` has the whole record."""
+    is_dry = bool(record.options.get("dry_run"))
+    changes = record.attempts[-1].changes if is_dry and record.attempts else []
+    unknown: list[str] = []
+    if record.totals.files_changed and not record.rolled_back:
+        with suppress(CodeCommitError):  # of a damaged snapshot: the tool diff says so
+            _, unknown, changes = diff(run=record.run)
+    told = record.message if record.message and record.exit_code == 0 else record.status.headline
+    cost = joined(count(record.totals.attempts, "attempt") if record.asks else "", total_cost(record.totals))
+    head = f"{told[0].upper()}{told[1:]} (exit code {record.exit_code}{cost and f'; {cost}'})."
+    lines = [*change_rows(changes), *(f"{path}, no longer known" for path in unknown)] or ["No file changed."]
+    where = f'The tools diff and log have more, with run = "{record.run}".'
+    warnings = list(map(str, record.warnings))
+    words = [head, *lines, *check_lines(changes), *(f"warning: {warning}" for warning in warnings), where]
+    fields = to_jsonable_python({name: getattr(record, name) for name in _OF_VERDICT})
+    fields |= {"changes": to_jsonable_python(changes), "unknown": unknown, "warnings": warnings}
+    return "\n".join(words), fields | {"totals": {name: getattr(record.totals, name) for name in _LISTED_TOTALS}}
 
 
 def _explain(tool: str, kind: str, place: tuple[int | str, ...], message: str) -> str:

@@ -28,6 +28,7 @@ from code_commit.runs.list import (
     short_name,
 )
 from code_commit.runs.log import RunLog, open_run_log
+from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.runs.words import done_by_build, listed
 from code_commit.settings import OPTIONS, Facet, Options, add_settings, load_settings, settings_for
@@ -76,31 +77,36 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Arguments) -> int:
-    force, attempt = arguments.force, arguments.attempt
     with recording("undo", arguments.options) as (project, progress):
         hold_signals()
-        if message := recover(project):
-            progress.say(message)
-        settings = load_settings(project, arguments.options)
-        prepare = partial(_prepare, project, arguments)
-        if is_locked(project) is None:
-            prepare()  # an undo that is refused is no run, and writes nothing, no lock either
-        with lock_tree(project):
-            target, scope, idle = prepare()
-            if idle:
-                progress.say(f"{short_name(target.name)} is the latest run to undo; nothing applied: {name_idle(idle)}")
-            chain = _chain(target) if scope == UndoScope() else []
-            log = open_run_log(project, "undo", settings, progress)
-            log.record.undoes = target.name
-            with log:
-                restored = restore(target / "snapshot", project, log.snapshot, force=force, scope=scope)
-                later = [f"attempt {attempt} and later"] * bool(scope.since)
-                what = " from ".join(["the files that --path names"] * bool(scope.paths) + later)
-                done = f"put back {what} of {target.name}" if what else ""
-                done = done or _say_what_was_done(target.name, chain, len(restored))
-                if failure := _note(log, restored, done, chain):
-                    progress.say(f"warning: {done}; all of it was put back, but not all could be logged: {failure}")
+        undo_run(project, arguments, progress)
     return EXIT_SUCCESS
+
+
+def undo_run(project: Project, arguments: Arguments, progress: Progress) -> RunRecord:
+    """Put back the changes of a run and return the record of that. Raises NotSetUpError, ApplyError and LogError."""
+    if message := recover(project):
+        progress.say(message)
+    settings, attempt = load_settings(project, arguments.options), arguments.attempt
+    prepare = partial(_prepare, project, arguments)
+    if is_locked(project) is None:
+        prepare()  # an undo that is refused is no run, and writes nothing, no lock either
+    with lock_tree(project):
+        target, scope, idle = prepare()
+        if idle:
+            progress.say(f"{short_name(target.name)} is the latest run to undo; nothing applied: {name_idle(idle)}")
+        chain = _chain(target) if scope == UndoScope() else []
+        log = open_run_log(project, "undo", settings, progress)
+        log.record.undoes = target.name
+        with log:
+            restored = restore(target / "snapshot", project, log.snapshot, force=arguments.force, scope=scope)
+            later = [f"attempt {attempt} and later"] * bool(scope.since)
+            what = " from ".join(["the files that --path names"] * bool(scope.paths) + later)
+            done = f"put back {what} of {target.name}" if what else ""
+            done = done or _say_what_was_done(target.name, chain, len(restored))
+            if failure := _note(log, restored, done, chain):
+                progress.say(f"warning: {done}; all of it was put back, but not all could be logged: {failure}")
+        return log.record
 
 
 def _prepare(project: Project, arguments: Arguments) -> tuple[Path, UndoScope, list[RunRecord]]:

@@ -118,12 +118,17 @@ def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: 
         assert host.call("rollup").structured_content["files"] == 3
         done = host.call("run", on_progress, query="- say -- ok", model=REPLAY, allow=["ok.txt"], max_cost=1)
         assert (done.is_error, done.structured_content["exit_code"]) == (False, 0)
-        assert (done.structured_content["query"], done.structured_content["options"]["allow"]) == (
-            "- say -- ok",
-            ["ok.txt"],
-        )
-        assert done.structured_content == json.loads(text_of(done)) == latest(root)
-        assert [number for number, _ in told] == sorted({number for number, _ in told})
+        record = latest(root)
+        assert (record["query"], record["options"]["allow"]) == ("- say -- ok", ["ok.txt"])
+        assert text_of(done).split("\n") == [
+            "The build passes (exit code 0; 1 attempt).",
+            "replace ok.txt  +1 -1",
+            "warning: ok.txt shrinks to under half: from 8 to 3 bytes",
+            f'The tools diff and log have more, with run = "{record["run"]}".',
+        ]
+        assert len(json.dumps(done.structured_content)) < 1000
+        assert [each["path"] for each in done.structured_content["changes"]] == ["ok.txt"]
+        assert told == sorted(dict(told).items())
         building = "attempt 1 of 4: 1 file changed, +1 -1: ok.txt; running build.sh"
         assert [line for _, line in told].count(building) > 1, "what it waits for"
         assert len(told) <= told[-1][0] / 2, "every two seconds, not at each line"
@@ -131,12 +136,24 @@ def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: 
         assert text_of(diff) == run_code_commit(root, "diff").stdout != ""
         assert text_of(host.call("diff", run=done.structured_content["run"])) == text_of(diff)
         assert diff.structured_content == json.loads(run_code_commit(root, "diff", "--json").stdout)
-        assert host.call("log", run="latest").structured_content == latest(root)
-        assert host.call("undo", run="-1").structured_content["undoes"] == done.structured_content["run"]
+        assert host.call("log", run="latest").structured_content == record
+        undone = host.call("undo", run="-1")
+        assert undone.structured_content["undoes"] == record["run"]
+        assert text_of(undone).startswith(f"Undid {record['run']} (exit code 0).\nreplace ok.txt  +1 -1\n")
+        named = [host.call("diff", run=name).structured_content["diff"] for name in (record["run"], "-2")]
+        assert named == [text_of(diff)] * 2
         assert (root / "ok.txt").read_text() == "not yet\n"
+
+
+@pytest.mark.slow
+def test_an_answer_is_applied_and_what_was_done_is_told_in_short(root: Path):
+    with agent(root) as host:
+        assert not host.call("run", model=REPLAY).is_error
+        record = latest(root)
+        assert not host.call("undo").is_error
         (root / "key.txt").write_text(f"{KEY}\n")
         answer = f"{RIGHT}^^^key.txt\n^^^delete\n"
-        assert host.call("apply", text=answer, dry_run=True).structured_content["status"] == "success"
+        assert "\nreplace ok.txt  +1 -1\n" in text_of(host.call("apply", text=answer, dry_run=True))
         assert (root / "ok.txt").read_text() == "not yet\n"
         assert not host.call("apply", text=answer).is_error
         assert (root / "ok.txt").read_text() == "ok\n"
@@ -151,7 +168,6 @@ def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: 
             ("apply", False),
         ]
         assert max(len(json.dumps(run)) for run in runs) < 500
-        record = done.structured_content
         assert {name: record[name] for name in runs[0] if name not in ("undone", "totals")}.items() <= runs[0].items()
         assert runs[0]["totals"].items() <= record["totals"].items()
         assert {"cost_usd", "unsettled_usd"} <= runs[0]["totals"].keys()
@@ -228,7 +244,7 @@ def test_a_query_that_looks_like_an_option_is_a_query(root: Path):
     with agent(root) as host:
         for query in ("--", "-- say ok", "--json", "-C/nowhere"):
             done = host.call("run", query=query, model=REPLAY)
-            assert (done.is_error, done.structured_content["query"]) == (False, query)
+            assert (done.is_error, latest(root)["query"]) == (False, query)
         assert not host.call("apply", text=RIGHT, dry_run=True).is_error
         (root / "empty").mkdir()
         ended = text_of(host.call("run", query="x", model="replay:empty"))
@@ -259,7 +275,8 @@ def test_a_query_with_half_a_character_is_answered(root: Path):
                 server.stdin.write(line_of({"id": number, "method": "tools/call", "params": call}, query))
                 server.stdin.flush()
             answer = json.loads(server.stdout.readline())
-            assert (answer["id"], answer["result"]["structuredContent"]["query"]) == (number, taken)
+            assert (answer["id"], answer["result"]["structuredContent"]["status"]) == (number, "success")
+            assert latest(root)["query"] == taken
         late.cancel()
         server.stdin.close()
 
@@ -332,8 +349,9 @@ def test_what_the_project_forbids_no_agent_allows(root: Path):
             assert refused.is_error
             assert f"arguments: {next(iter(loosened))}: " in text_of(refused)
         done = host.call("run", model=REPLAY, max_cost=1)
-        assert done.structured_content["options"]["max_cost"] == 1
-        assert "is protected by --protect" in done.structured_content["attempts"][0]["rejections"][0]["message"]
+        assert (done.is_error, "No file changed." in text_of(done)) == (True, True)
+        assert latest(root)["options"]["max_cost"] == 1
+        assert "is protected by --protect" in latest(root)["attempts"][0]["rejections"][0]["message"]
 
         config.write_text("approve = true\n")
         for refused in (host.call("run", model=REPLAY), host.call("apply", text=RIGHT)):
