@@ -205,7 +205,7 @@ _TOOLS = {
     "undo": _Tool("Put back what the latest run, or the named one, changed. Itself a run.", _RunName, _CHANGES),
     "apply": _Tool("Verify a response and apply it, whole or not at all; no LLM, no build.", _Answer, _CHANGES),
 }  # the commands that are tools, by their names
-_RUNS = ("run", "undo", "apply")  # those that return what a run came to
+_RUNS = ("run", "repair", "undo", "apply")  # those that return what a run came to
 
 
 def serve() -> None:

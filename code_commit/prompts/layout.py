@@ -12,12 +12,15 @@ from code_commit.codebase.text import (
     REPLACEMENT,
     Codebase,
     header,
+    read_header,
     read_sections,
     render,
     replacement_header,
 )
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt, labelled
+from code_commit.git import match_patterns
+from code_commit.paths.protected import PROTECTED
 from code_commit.prompts.dialogue import Turn, lay_out_dialogue, with_output
 from code_commit.runs.diff import hunks_between
 from code_commit.runs.words import duration
@@ -138,7 +141,7 @@ def _shown(override: Path) -> str:
 
 
 def make_task(settings: Settings, prompts: SystemPrompts, query: str, codebase: Codebase) -> Task:
-    prompts = prompts.with_examples_in(_example_folder(codebase))
+    prompts = prompts.with_examples_in(_example_folder(settings, codebase))
     is_short = settings.prompt_layout == "short"
     edits = prompts.edit_instructions if _offers_edits(settings, codebase) and not is_short else ""
     late_edits = prompts.edit_instructions if settings.answer_format == "auto" and not edits and not is_short else ""
@@ -160,10 +163,18 @@ def _offers_edits(settings: Settings, codebase: Codebase) -> bool:
     return settings.answer_format == "edits"
 
 
-def _example_folder(codebase: Codebase) -> str:
-    """Return the folder, with its slash, of the first file of the codebase that is in one."""
-    folders = (path.rpartition("/")[0] for path, _ in read_sections(codebase.text))
-    return next((f"{folder}/" for folder in folders if folder), "")
+def _example_folder(settings: Settings, codebase: Codebase) -> str:
+    """Return the folder, with its slash, of the first file of the codebase that is in one and may change.
+
+    Folders with a dot in front come last, for they hold what belongs to other tools.
+    """
+    headers = (read_header(header(name).rstrip()) for name, _ in read_sections(codebase.text))
+    named = dict.fromkeys(found.path for found in headers if found)
+    paths = [path for path in named if "/" in path and path.split("/")[0] not in PROTECTED]
+    fixed = match_patterns(settings.protect, paths)
+    fixed |= set(paths) - match_patterns(settings.allow, paths) if settings.allow else set()
+    free = sorted((path for path in paths if path not in fixed), key=lambda path: path.startswith("."))
+    return f"{free[0].rpartition('/')[0]}/" if free else ""
 
 
 def _shows_diffs(settings: Settings) -> bool:

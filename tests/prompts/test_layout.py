@@ -100,13 +100,24 @@ def test_a_prompt_ends_with_what_to_send(query, is_repair, rejected, edits, end)
     assert cached.rest.count("Send whole") == spec.user.count("Send whole") == end.count("Send whole")
 
 
-def test_the_examples_lie_in_a_folder_of_the_project():
-    prompts = PROMPTS._replace(code_modification_instructions="^^^{folder}a.py\n")
-    for codebase, path in (
-        ("--- a.c ---\n\n--- lib/net/b.c ---\n\n--- x/c ---\n\n", "lib/net/a.py"),
-        ("--- a.c ---\n", "a.py"),
-    ):
-        assert f"^^^{path}\n" in lay_out(make_task(Settings(), prompts, "q", Codebase([codebase]))).system
+PATHS = [".github/ci.yml", "a.c", "agent-config/x", "docs/a.md (outline, 9 bytes)", "lib/net/b.c", "target/x.c"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "settings", "folder"),
+    [
+        (PATHS, {}, "docs/"),
+        (PATHS, {"protect": ("docs/",)}, "lib/net/"),
+        (PATHS, {"allow": ("lib/",)}, "lib/net/"),
+        (PATHS, {"protect": ("docs/", "lib/")}, ".github/"),
+        (PATHS, {"allow": ("*.c",), "protect": ("lib/",)}, ""),
+        (["a.c"], {}, ""),
+    ],
+)
+def test_the_examples_lie_in_a_folder_of_the_project_that_may_change(paths, settings, folder):
+    prompts = PROMPTS._replace(code_modification_instructions="^^^{folder}x.py\n")
+    codebase = Codebase(["".join(f"--- {path} ---\n\n" for path in paths)])
+    assert f"^^^{folder}x.py\n" in lay_out(make_task(Settings(**settings), prompts, "q", codebase)).system
 
 
 HELD = f"--- a.py ---\n{OLD}\n--- b.py ---\nb\n\n"
