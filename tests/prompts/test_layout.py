@@ -238,12 +238,14 @@ def test_the_examples_of_edits_can_be_taken_as_they_are():
     )
 
 
-def test_the_instructions_of_a_first_prompt_have_8000_characters_at_most():
+@pytest.mark.parametrize("failed", [None, FailedBuild("", [])])
+def test_the_instructions_of_a_prompt_have_8000_characters_at_most(failed: FailedBuild | None):
     settings = Settings(answer_format="auto", prompt_layout="cached", file_replacements="diff")
     codebase = long_file(201)
     task = make_task(settings, load_system_prompts(Path("/nowhere")), "q", codebase)
-    assert "^^^find" in lay_out(task).text
-    assert len(lay_out(task).text) - len(codebase.text) <= 8_000
+    text = lay_out(task, failed=failed).text
+    assert "^^^find" in text
+    assert len(text) - len(codebase.text) <= 8_000
 
 
 def test_query_and_codebase_are_sent_unchanged():
