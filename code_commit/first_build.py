@@ -123,7 +123,7 @@ def _build(plan: RunPlan, log: RunLog, builder: Builder) -> None:
 
 def run_build(plan: RunPlan, log: RunLog, builder: Builder, build_log: BuildLog, attempt: int) -> BuildResult:
     """Run build.sh for an attempt, 0 before the first, and return its result. Raises BuildError."""
-    environment = build_environment(plan.inputs.environment, plan.keys.values(), attempt, log.record.run)
+    environment = build_environment(plan.inputs.environment, plan.keys.texts, attempt, log.record.run)
     warn = partial(log.add_warning, "build")
     return builder.run(build_log.write, timeout=plan.settings.build_timeout, environment=environment, warn=warn)
 

@@ -35,10 +35,18 @@ _SCALARS = frozenset((str, int, float, bool, type(None)))
 
 
 class Redactor:
-    """Censors a set of API keys. Immutable, so every sink of a run can share it."""
+    """Censors a set of API keys. Every sink of a run shares it, so that a key which is fetched later joins in all."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        self._secrets = [_Secret(os.fsencode(secret)) for secret in {*secrets} if secret]
+        self._texts = {*filter(None, secrets)}
+        self._secrets = [_Secret(os.fsencode(secret)) for secret in self._texts]
+
+    def add(self, secret: str) -> None:
+        """Censor one more key from now on, if it is long enough to be one."""
+        if len(secret) >= _SHORTEST_PIECE and secret not in self._texts:
+            self._texts.add(secret)
+            self._secrets = [*self._secrets, _Secret(os.fsencode(secret))]
+            self.__dict__.pop("_any_needle", None)
 
     def redact(self, data: bytes) -> bytes:
         """Return the data with every key censored."""

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from code_commit.errors import Named, NotSetUpError
+from code_commit.headers import check_headers, is_looked_up
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +40,8 @@ _BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0"
 USER, FILE, LOG, ENVIRONMENT, COMMAND_LINE, SERVER = (
     *("your own config.toml", "config.toml", "log", "environment", "options", "server"),
 )
-"""The sources of settings. The log of a resumed run has all settings."""
+"""The sources of settings. The log of a resumed run has all settings but those of the facet REACH."""
+_GIVEN = (ENVIRONMENT, COMMAND_LINE)
 
 
 Options = Mapping[str, object]
@@ -61,9 +63,11 @@ class Facet(Enum):
     LIMIT = "money, time or room; a task of a fleet goes on if it changes"
     MODEL = "the name of an LLM"
     ADDED = "a list to which the user's own adds; it replaces any other"
+    REACH = "the way to the address of the same place, for no other; in no log, and looked up anew by `resume`"
+    OWN = "the user's own: refused in a project's config.toml, since it runs a program or uses a secret"
 
 
-APPLY, RESUME, ROLLUP, OUTPUT, BUILD, LIMIT, MODEL, ADDED = Facet
+APPLY, RESUME, ROLLUP, OUTPUT, BUILD, LIMIT, MODEL, ADDED, REACH, OWN = Facet
 
 
 class Setting:
@@ -151,6 +155,31 @@ class Setting:
         return float(value) if self.kind is float else value
 
 
+class CommandSetting(Setting):
+    """A program with its arguments, as a string that is split as a shell does, or as a list of words in config.toml."""
+
+    def check(self, value: Any) -> Any:
+        import shlex
+
+        if isinstance(value, list | tuple) and value and all(isinstance(word, str) for word in value):
+            value = shlex.join(value)
+        if not isinstance(value, str):
+            raise UnfitValueError("must be a string, or a list of words")
+        try:
+            if value and not shlex.split(value):
+                raise UnfitValueError("names no program")
+        except ValueError as error:
+            raise UnfitValueError(f"cannot be split into words as a shell does: {error}") from error
+        return value
+
+
+class HeadersSetting(Setting):
+    """A table of HTTP headers."""
+
+    def check(self, value: Any) -> Any:
+        return check_headers(super().check(value))
+
+
 def _is_a(kind: Any, value: Any) -> bool:
     return isinstance(value, (int, float) if kind is float else kind) and isinstance(value, bool) == (kind is bool)
 
@@ -178,6 +207,11 @@ class Settings(NamedTuple):
     ] = ""
     fallback_model: Annotated[str, Setting("takes over if the model cannot be asked", "MODEL"), MODEL] = ""
     fallback_base_url: Annotated[str, Setting("the fallback's address if not the vendor's", "URL")] = ""
+    key_command: Annotated[
+        str,
+        CommandSetting("a program that prints the API key, run once and after a refusal", "COMMAND"),
+        *(RESUME, ROLLUP, REACH, OWN),
+    ] = ""
     max_repairs: Annotated[
         int, Setting("attempts after the first: for failed builds, rejections, file lists", "N", NOT_NEGATIVE), RESUME
     ] = 3
@@ -245,6 +279,10 @@ class Settings(NamedTuple):
     quiet: Annotated[bool, Setting("print only errors"), OUTPUT] = False
     verbose: Annotated[bool, Setting("print more, and the build's output as it comes"), OUTPUT] = False
 
+    headers: Annotated[Mapping[str, Any], HeadersSetting(), REACH] = {}
+    key_header: Annotated[str, Setting(), REACH] = ""
+    client_cert: Annotated[str, Setting(), REACH, OWN] = ""
+    client_key: Annotated[str, Setting(), REACH, OWN] = ""
     allow_http: bool = False
     anthropic_version: str = "2026-10-21"
     context_window: Annotated[int | None, Setting(limit=POSITIVE)] = None
@@ -289,8 +327,8 @@ class Settings(NamedTuple):
         return "; ".join(said) or "all defaults"
 
     def as_record(self) -> dict[str, Any]:
-        """Return the settings as run.json holds them, with prices as objects."""
-        values = {name: value for name, value in self._asdict().items() if name in SETTINGS}
+        """Return the settings as run.json holds them, with prices as objects, and without the way to an address."""
+        values = {name: value for name, value in self._asdict().items() if name in LOGGED}
         return values | {"prices": {model: price._asdict() for model, price in self.prices.items()}}
 
 
@@ -310,6 +348,8 @@ def _settings_of(shape: type[Settings | Price]) -> dict[str, Setting]:
 SETTINGS = _settings_of(Settings)
 OPTIONS = {name: setting for name, setting in SETTINGS.items() if setting.help}
 _PRICE = _settings_of(Price)
+LOGGED = tuple(name for name, setting in SETTINGS.items() if REACH not in setting.facets)
+"""The settings that run.json holds."""
 
 
 def settings_for(*facets: Facet) -> tuple[str, ...]:
@@ -338,23 +378,48 @@ def add_settings(parser: argparse.ArgumentParser, names: Collection[str] = tuple
 
 def load_settings(project: "Project", options: Options, environment: Mapping[str, str] = os.environ) -> Settings:
     """Merge the options with environment, config.toml and the user's own. Raises NotSetUpError with all problems."""
-    from code_commit.project import AGENT_CONFIG
+    from code_commit.project import AGENT_CONFIG, CONFIG_FILE
 
-    problems: list[str] = []
-    sources = {USER: read_user_settings(project, environment, problems)}
-    if options.keys() >= SETTINGS.keys():
-        sources[LOG] = _checked(options, problems)
-    else:
-        path = project.config_file
-        sources[FILE] = _read_config_file(path, f"{AGENT_CONFIG}/{path.name}", problems)
-        sources[ENVIRONMENT] = read_environment(environment, problems)
-        sources[COMMAND_LINE] = _checked(options, problems)
-    if problems:
-        raise NotSetUpError("\n".join(problems))
+    problems: dict[str, list[str]] = {source: [] for source in (USER, FILE, ENVIRONMENT, COMMAND_LINE)}
+    shown_path = f"{AGENT_CONFIG}/{CONFIG_FILE}"
+    sources = {
+        USER: read_user_settings(project, environment, problems[USER]),
+        FILE: _read_config_file(project.config_file, shown_path, problems[FILE]),
+        ENVIRONMENT: read_environment(environment, problems[ENVIRONMENT]),
+        COMMAND_LINE: _checked(options, problems[COMMAND_LINE]),
+    }
+    problems[FILE] += explain_what_is_the_users(sources[FILE], shown_path)
+    if options.keys() >= {*LOGGED}:
+        sources = _as_resumed(sources | ({FILE: {}} if problems[FILE] else {}))
+        problems[FILE] = problems[ENVIRONMENT] = []
+    if told := [problem for each in problems.values() for problem in each]:
+        raise NotSetUpError("\n".join(told))
     values = {name: value for given in sources.values() for name, value in given.items()}
-    if LOG not in sources:
-        values |= _merged(values, sources[USER])
-    return Settings(**values, sources={source: given for source, given in sources.items() if given})
+    own = {name: value for name, value in sources[USER].items() if name not in sources.get(LOG, ())}
+    return Settings(
+        **(values | _merged(values, own)), sources={name: given for name, given in sources.items() if given}
+    )
+
+
+def _as_resumed(sources: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the sources of a resumed run, whose options are those of its log: of the others it takes the REACH alone.
+
+    Beside it stands the address that it is for.
+    """
+    reach = {*settings_for(Facet.REACH)}
+    kept = reach | {*settings_for(Facet.MODEL), "base_url", "fallback_base_url"}
+    logged = {name: value for name, value in sources[COMMAND_LINE].items() if name not in reach}
+    of_project = {name: value for name, value in sources[FILE].items() if name in kept}
+    given = {place: {name: sources[place][name] for name in reach & sources[place].keys()} for place in _GIVEN}
+    return {USER: sources[USER], FILE: of_project, LOG: logged, **given}
+
+
+def explain_what_is_the_users(given: Mapping[str, Any], shown_path: str) -> list[str]:
+    """Return what a project's settings may not hold, since it runs a program or uses a secret of the user's."""
+    names = [name for name in settings_for(Facet.OWN) if given.get(name)]
+    names += [f"[headers] {name}" for name, value in given.get("headers", {}).items() if is_looked_up(value)]
+    where = "write it into your own config.toml (code-commit init --user)"
+    return [f"{shown_path}: {name} is the user's, not a project's: {where}" for name in names]
 
 
 def _is_merged(name: str) -> bool:

@@ -199,7 +199,7 @@ def test_a_wrong_variable_is_named(project, variable, text, message):
 def test_the_example_config_shows_every_setting_with_its_default_or_a_marked_example():
     text = (Path(__file__).parents[1] / "agent-config.example/config.toml").read_text()
     names = set(re.findall(r"^# (\w+) = ", text, re.MULTILINE))
-    fields = set(SETTINGS) - {"prices"}
+    fields = {*SETTINGS} - {"prices", "headers"} - {*settings_for(Facet.OWN)}  # the last are not a project's
     assert fields <= names
     assert tomllib.loads(text) == {
         "answer_format": "auto",
@@ -209,7 +209,8 @@ def test_the_example_config_shows_every_setting_with_its_default_or_a_marked_exa
         "file_replacements": "diff",
     }
     only_defaults = re.sub(r"(?m)^\w.*\n", "", text)
-    shown = tomllib.loads(re.sub(r"(?m)^# (?=\w+ = |\[prices)", "", only_defaults))
+    shown = tomllib.loads(re.sub(r"(?m)^# (?=[\w-]+ = |\[(prices|headers))", "", only_defaults))
+    assert shown.pop("headers") == {"X-Team": "platform"}
     assert shown.pop("prices")["my-model"]["input"] == 2.0
     examples = set(re.findall(r"(?m)^# (\w+) = .*  # an example$", text))
     for name, value in shown.items():
@@ -258,8 +259,8 @@ def test_an_unfit_key_is_not_passed_over_for_another_vendors(project):
 
 FOR = {
     Facet.APPLY: ("build_timeout", "answer_format", "allow", "protect", "strict", "dry_run", "rollback", "require_clean", "sandbox"),
-    Facet.RESUME: ("base_url", "max_repairs", "llm_timeout", "build_timeout", "max_cost", "sandbox"),
-    Facet.ROLLUP: ("model", "select_model", "base_url", "llm_timeout", "max_cost"),
+    Facet.RESUME: ("base_url", "key_command", "max_repairs", "llm_timeout", "build_timeout", "max_cost", "sandbox"),
+    Facet.ROLLUP: ("model", "select_model", "base_url", "key_command", "llm_timeout", "max_cost"),
     Facet.OUTPUT: ("json", "quiet", "verbose"),
     Facet.BUILD: ("build_timeout", "infrastructure_exit_codes", "sandbox", "sandbox_network", "sandbox_caches"),
     Facet.LIMIT: (
@@ -268,6 +269,8 @@ FOR = {
     ),
     Facet.MODEL: ("model", "select_model", "fallback_model"),
     Facet.ADDED: ("protect",),
+    Facet.REACH: ("key_command", "headers", "key_header", "client_cert", "client_key"),
+    Facet.OWN: ("key_command", "client_cert", "client_key"),
 }  # fmt: skip
 
 

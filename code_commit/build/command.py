@@ -15,7 +15,7 @@ from pathlib import Path
 
 from code_commit.errors import BuildError
 from code_commit.files import NotAFileError, open_regular
-from code_commit.llm.keys import KEY_VARIABLES, SHORTEST_KEY, ApiKey
+from code_commit.llm.keys import KEY_VARIABLES, SHORTEST_KEY
 from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.settings import ATTEMPT_VARIABLE, ENVIRONMENT_PREFIX, RUN_VARIABLE
 from code_commit.terminal import shown
@@ -83,11 +83,9 @@ def _find(program: str, environment: Mapping[str, str]) -> str | None:
     return shutil.which(program, path=environment.get("PATH"))
 
 
-def build_environment(
-    environment: Mapping[str, str], keys: Collection[ApiKey], attempt: int, run: str
-) -> dict[str, str]:
+def build_environment(environment: Mapping[str, str], keys: Collection[str], attempt: int, run: str) -> dict[str, str]:
     """Return `environment` with the attempt and the run, without the tool's settings and any variable with a key."""
-    secrets = [key.value for key in keys if key.value]
+    secrets = [key for key in keys if key]
     secrets += [environment[name] for name in KEY_VARIABLES.values() if len(environment.get(name, "")) >= SHORTEST_KEY]
     cleaned = {
         name: value

@@ -21,8 +21,9 @@ from code_commit.build.devices import device_mounts
 from code_commit.build.process import Started, end_guardian, start_process
 from code_commit.errors import Named, NotSetUpError
 from code_commit.files import read_regular_file, write_all
+from code_commit.headers import secret_files
 from code_commit.paths.protected import protected_from_build, watched_from_build
-from code_commit.project import AGENT_CONFIG, Project, find_user_folder
+from code_commit.project import AGENT_CONFIG, Project, UserFolder, find_user_folder
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.trust import find_program, outside_environment, search_outside
@@ -68,6 +69,7 @@ class Sandbox(NamedTuple):
     network: bool
     caches: tuple[Path, ...]
     disables_namespaces: bool
+    hidden: tuple[Path, ...] = ()
 
     def start(
         self, argv: Sequence[str], environment: Mapping[str, str], project: Project, protected: Sequence[Path]
@@ -137,10 +139,8 @@ class Sandbox(NamedTuple):
         for folder in dict.fromkeys((git.common_dir, git.git_dir) if git else ()):
             if folder.is_dir():
                 yield from _bind("--ro-bind" if self.mode == "strict" else "--bind", folder)
-        own = (path for path in (Path(hidden).iterdir() if hidden else ()) if path.name not in user.linked)
-        for file in sorted([*project.agent_config.glob("*-key.txt"), *own]):
-            if file.is_symlink() and file.is_file():  # the rest is hidden with its folder
-                yield from ("--ro-bind", os.devnull, os.path.realpath(file))
+        for file in self._unreadable(project, user):
+            yield from ("--ro-bind", os.devnull, os.path.realpath(file))
         for path in (*protected, *watched_from_build(project)):
             if not path.is_symlink() and (path.is_file() or path.is_dir()):  # a bind would go to a link's target
                 yield from _bind("--ro-bind", path)
@@ -153,6 +153,13 @@ class Sandbox(NamedTuple):
         if os.geteuid() == 0:
             yield from ("--cap-drop", "ALL", *(word for name in CAPABILITIES for word in ("--cap-add", f"CAP_{name}")))
         yield from ("--chdir", str(project.root))
+
+    def _unreadable(self, project: Project, user: UserFolder) -> list[Path]:
+        """Return the files with secrets that lie elsewhere, also by links from the folders that are hidden whole."""
+        own = user.path.iterdir() if user.path and user.path.is_dir() else ()
+        linked = [*project.agent_config.glob("*-key.txt"), *(path for path in own if path.name not in user.linked)]
+        links = [path for path in linked if path.is_symlink()]
+        return [path for path in sorted({*links, *self.hidden}) if path.is_file()]
 
     def _homes(self, project: Project, environment: Mapping[str, str]) -> list[Path]:
         """Return the folders to empty: the user's homes, /root, /home and those on PATH in it, no writable ones."""
@@ -290,6 +297,7 @@ def choose_sandbox(mode: str, project: Project, settings: Settings) -> tuple[San
             network=settings.sandbox_network,
             caches=tuple(map(_cache_folder, settings.sandbox_caches)),
             disables_namespaces=mode == "strict" and os.geteuid() != 0,
+            hidden=tuple(secret_files(settings.headers, settings.client_key)),
         )
         problem = _try_out(sandbox, project)
         if problem and sandbox.disables_namespaces and "--disable-userns" in problem:  # bubblewrap before 0.8

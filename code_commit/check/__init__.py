@@ -28,7 +28,7 @@ from code_commit.errors import TASK, Message, Named, NoKeyError, NotSetUpError, 
 from code_commit.files import is_folder
 from code_commit.llm.addresses import require_address
 from code_commit.llm.http import proxy_of
-from code_commit.llm.keys import Keys, choose_selector, find_secrets, load_keys, require_key
+from code_commit.llm.keys import Keys, choose_selector, find_secrets, key_of, load_keys
 from code_commit.llm.local import find_server, with_window
 from code_commit.llm.models import bound_base_url, choose_fallback, choose_model, doubt_model, require_price
 from code_commit.llm.vendor import LlmConfig, ModelChoice
@@ -221,13 +221,23 @@ def _check_llms(
         )
         fallback = found and _check_llm(report, found, keys, project, "fallback")
     if settings.rollup == "select" and settings.select_model:
-        selector = partial(choose_selector, settings, choice, known)
+        selector = partial(choose_selector, settings, choice, known, project.root)
         report.ask("select model", selector, lambda found: str(found.choice))
     if not settings.model:
         report.warn(f"no model is named: using {choice}, whose provider has the first key")
+    _share_keys(report, llm, fallback)
+    if inputs.starts and not report.problems and llm.key:
+        report.ask("key command", llm.key.current)
     if inputs.starts and not report.problems:
         llm, fallback = with_window(llm), fallback and with_window(fallback)
     return llm._replace(fallback=fallback)
+
+
+def _share_keys(report: Report, *llms: LlmConfig | None) -> None:
+    """Let the report's redactor censor the keys that programs print."""
+    programs = (llm.key.program for llm in llms if llm and llm.key)
+    for program in filter(None, programs):
+        program.share(report.redactor)
 
 
 def _choose_model(settings: Settings, keys: Keys, inputs: RunInputs) -> ModelChoice:
@@ -251,7 +261,7 @@ def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Proje
     if keys is not None:
         absent = "none needed" if choice.provider == "replay" else "none is set; the server may want one"
         source = lambda found: found.source if found else absent  # noqa: E731 - a note
-        llm = llm._replace(key=report.ask(f"{lead}key", lambda: require_key(choice.provider, keys), source))
+        llm = llm._replace(key=report.ask(f"{lead}key", lambda: key_of(llm, keys, project.root), source))
     url = report.ask(f"{lead}base URL", lambda: require_address(llm, project, role), str)
     if url and choice.provider != "replay":
         report.ask(f"{lead}proxy", lambda: proxy_of(url), lambda proxy: "as the variables name it" if proxy else "none")

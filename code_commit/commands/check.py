@@ -112,7 +112,7 @@ def _build(project: Project, ready: RunPlan, warn: Callable[[str], object]) -> t
 
     harden_process()
     stream = ready.redactor.stream(keep)
-    environment = build_environment(ready.inputs.environment, ready.keys.values(), 1, "check")
+    environment = build_environment(ready.inputs.environment, ready.keys.texts, 1, "check")
     with lock_tree(project), Builder(project, ready.sandbox) as builder:
         timeout = ready.settings.build_timeout
         result = builder.run(stream.write, timeout=timeout, environment=environment, warn=warn)

@@ -96,7 +96,7 @@ class FileChooser:
     def choose(self, survey: Survey, selection: Selection, request: CodebaseRequest) -> Choice | None:
         """Return the files to show whole; None for all. Raises NotSetUpError, LLMError, RejectedResponseError."""
         plan, project, redactor = self.plan, self.plan.project, self.plan.redactor
-        asked = choose_selector(plan.settings, plan.llm.choice, plan.keys)
+        asked = choose_selector(plan.settings, plan.llm.choice, plan.keys, project.root)
         rules, closing = split_closing(load_system_prompt(project.system_prompts, "file_selection"))
         closing = repeat_task(closing, request.query)
         logs = logs_of(file.name for file in survey.files)
@@ -134,6 +134,9 @@ class FileChooser:
         if plan.inputs.resumed is None:
             require_money(asked.choice, asked.settings, prompt)
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
+        for llm in filter(None, (asked, asked.fallback)):
+            if llm.key and llm.key.program:
+                llm.key.program.share(redactor)
         harden_process()
         hold_signals()  # until the run begins that follows: what was chosen is on record by then
         shape = Shape({*files, *selection.left_out.get(EXCLUDED, ())}, show, find_missing)

@@ -70,6 +70,15 @@ _USERS_OWN = """\
 
 # model = "openai:gpt-6.2-sol"
 # max_cost = 2.0
+
+# Only here, since they run a program or use a secret: a program that prints the
+# key, a client certificate, headers from a variable or a file. All of them are
+# for the model and the base_url that stand here.
+# key_command = ["gcloud", "auth", "print-access-token"]
+# client_cert = "~/.certs/me.pem"
+# client_key = "~/.certs/me.key"
+# [headers]
+# X-Token = {env = "GATEWAY_TOKEN"}
 """
 _PART = "Runs here see and change this folder alone, not the rest of the repository {}."
 _NO_REPOSITORY = "This is not a git repository: git init makes one, to show what changed."

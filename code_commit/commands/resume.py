@@ -45,7 +45,7 @@ from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN, read_sight
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.runs.replies import read_reply
-from code_commit.settings import SETTINGS, Facet, Options, add_settings, load_settings, settings_for, validate_settings
+from code_commit.settings import LOGGED, Facet, Options, add_settings, load_settings, settings_for, validate_settings
 from code_commit.start import start_run
 from code_commit.terminal import shown
 from code_commit.workflow import applied_paths, attempt_loop
@@ -230,7 +230,7 @@ def _command_of(record: RunRecord) -> Literal["run", "repair"]:
 
 def _options_of(record: RunRecord) -> Options:
     """Return the run's settings that still exist, and its model. Raises NotSetUpError."""
-    known = {name: value for name, value in record.options.items() if name in SETTINGS}
+    known = {name: value for name, value in record.options.items() if name in LOGGED}
     try:
         return validate_settings(known) | ({"model": record.model} if record.is_main and record.model else {})
     except NotSetUpError as error:

@@ -22,7 +22,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import NAME, RESERVED, Result
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text
 from code_commit.runs.words import count
-from code_commit.settings import SETTINGS, Facet, did_you_mean, settings_for
+from code_commit.settings import SETTINGS, Facet, did_you_mean, explain_what_is_the_users, settings_for
 from code_commit.status import Status
 from code_commit.terminal import shown
 
@@ -100,6 +100,7 @@ class FleetTask(BaseModel):
             values = check_settings(settings)
         except NotSetUpError as error:
             problems += str(error).split("\n")
+        problems += explain_what_is_the_users(settings, "settings")
         if settings.get("approve"):
             problems.append("approve needs a terminal, and a task has none")
         if settings.get("dry_run"):
@@ -245,9 +246,10 @@ def make_matrix(tasks: Sequence[FleetTask], settings: Sequence[str], trials: int
 def with_defaults_of_user(tasks: Sequence[FleetTask], own: Mapping[str, Any]) -> list[FleetTask]:
     """Return each task with the user's own settings as defaults of its own. Raises NotSetUpError.
 
-    An address is left out where the task names another provider's model, and so is what only a terminal needs.
+    An address is left out where the task names another provider's model. So is what only a terminal needs, and the way
+    to an address, with its secrets and programs.
     """
-    left_out = {*settings_for(Facet.OUTPUT), "approve", "dry_run"}
+    left_out = {*settings_for(Facet.OUTPUT, Facet.REACH), "approve", "dry_run"}
     own = _bound({name: value for name, value in own.items() if name not in left_out})
     if "prices" in own:
         tables = {model: price._asdict().items() for model, price in own["prices"].items()}

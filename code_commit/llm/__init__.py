@@ -2,11 +2,11 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
-from code_commit.errors import LLMError
+from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import ExchangeListener, FailedRequest, Prompt, RequestBody, Response, Settlement, Usage
 from code_commit.interrupts import signals_blocked
 from code_commit.llm.addresses import state_folder
@@ -27,6 +27,8 @@ from code_commit.llm.models import (
 )
 from code_commit.llm.pace import Pace
 from code_commit.llm.parameters import adapted, first_dialect
+from code_commit.llm.programs import KeyProgram
+from code_commit.llm.reach import reach_of, with_headers
 from code_commit.llm.refusals import RefusedRequestError
 from code_commit.llm.replay import ReplayLLM
 from code_commit.llm.values import count_of, text_of
@@ -51,7 +53,8 @@ class NetworkLLM:
 
     def __init__(self, config: LlmConfig, project: Project, ledger: Ledger, timing: Timing | None = None) -> None:
         choice, key, settings = config.choice, config.key, config.settings
-        vendor = VENDORS[choice.provider]
+        vendor, reach = VENDORS[choice.provider], reach_of(choice, settings)
+        value, self._reach = key.current() if key else "", reach
         assert vendor.api is not None, vendor.name  # noqa: S101 - a caller's mistake
         self._ledger, self._choice, self._api = ledger, choice, vendor.api
         self._endpoint = Endpoint(
@@ -60,11 +63,16 @@ class NetworkLLM:
             settings=settings,
             root=project.root,
             key_source=key.source if key else "",
-            censor=Redactor([key.value] if key else []).redact_cut,
+            censor=(key.program.censor if key and key.program else Redactor([value])).redact_cut,
             tells_progress=config.tells_progress,
         )
-        headers = vendor.headers(key.value if key else "", settings)
-        self._connection = Connection(self._endpoint, _HEADERS | headers, timing or Timing())
+
+        def headers(value: str) -> dict[str, str]:
+            return with_headers(_HEADERS, reach.request_headers(vendor, value, settings))
+
+        certificate = (reach.client_cert, reach.client_key) if reach.client_cert else None
+        renew = _renewal(key.program, headers) if key and key.program else None
+        self._connection = Connection(self._endpoint, headers(value), timing or Timing(), certificate, renew)
         self._dialect = first_dialect(settings)
         self._has_window = False
         self._pace = Pace(self._endpoint, state_folder(project), self._connection.timing)
@@ -116,7 +124,8 @@ class NetworkLLM:
         while True:
             body = self._dialect.body(self._api.request_body(call.endpoint, self._dialect.prompt(prompt)))
             call.body = RequestBody(body)
-            call.listener.requested(call.endpoint.base_url + self._api.path, self._connection.headers, call.body)
+            headers = self._reach.shown(self._connection.headers)
+            call.listener.requested(call.endpoint.url(self._api.path), headers, call.body)
             try:
                 return call.retry(lambda: self._ask(call, bid, tokens))
             except RefusedRequestError as refusal:
@@ -257,6 +266,18 @@ class NetworkLLM:
         incomplete = _explain_unusable(response, text, settlement.usage)
         model = text_of(reply.body, "model")
         return response._replace(text=text, incomplete=incomplete, settlement=settlement, model=model)
+
+
+def _renewal(program: KeyProgram, headers: Callable[[str], Mapping[str, str]]) -> Callable[[], Mapping[str, str]]:
+    """Return the function that makes the headers with a new key of the program. It raises LLMError."""
+
+    def renew() -> Mapping[str, str]:
+        try:
+            return headers(program.renew())
+        except NotSetUpError as error:
+            raise LLMError(str(error), "key") from error
+
+    return renew
 
 
 def _explain_unusable(response: Response, text: str, usage: Usage) -> str | None:

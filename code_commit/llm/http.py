@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -19,10 +20,18 @@ from code_commit.llm.values import json_or_text
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 
+Certificate = tuple[Path, Path | None]
+"""The client's certificate and its key, which may be in one file."""
 E = TypeVar("E", bound=BaseException)
 FailureKind = Literal["busy", "refused", "unresolved", "missing"]
 _LONGEST_UNPACKED = 1 << 20  # in bytes, of a refusal
 _PAUSE_UNREACHED = 2.5  # in seconds, four times: a local server silent for ten seconds is not running
+
+
+def at(base_url: str, path: str) -> str:
+    """Return the address of a path below a base URL, whose query goes with every request."""
+    base, _, query = base_url.partition("?")
+    return f"{base}{path}" + (f"{'&' if '?' in path else '?'}{query}" if query else "")
 
 
 class Endpoint(NamedTuple):
@@ -44,6 +53,10 @@ class Endpoint(NamedTuple):
     def netloc(self) -> str:
         """The host with its port."""
         return shown(urlsplit(self.base_url).netloc)
+
+    def url(self, path: str) -> str:
+        """Return the address of a path of the API."""
+        return at(self.base_url, path)
 
     @property
     def is_local(self) -> bool:
@@ -124,9 +137,18 @@ class OpenReply(NamedTuple):
 class Connection:
     """Sends requests to one endpoint, one at a time. The caller closes it. Raises NotSetUpError."""
 
-    def __init__(self, endpoint: Endpoint, headers: Mapping[str, str], timing: Timing) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        headers: Mapping[str, str],
+        timing: Timing,
+        certificate: Certificate | None = None,
+        renew: Callable[[], Mapping[str, str]] | None = None,
+    ) -> None:
+        """`renew` returns the headers with a new key, for a request whose key is refused, or raises LLMError."""
         import httpx
 
+        self._renew = renew
         self.endpoint = endpoint
         self.headers = dict(headers)
         self.timing = timing
@@ -136,9 +158,9 @@ class Connection:
         """Whether any part of the latest request may have reached the API."""
         self._socket: Any = None
         self._is_shut, self._is_connected, self._was_connected = False, False, False
-        context, proxy = _make_ssl_context(endpoint.base_url), proxy_of(endpoint.base_url)
+        context, proxy = _make_ssl_context(endpoint.base_url, certificate), proxy_of(endpoint.base_url)
         self._proxy = urlsplit(proxy or "")
-        self._new_client = partial(httpx.Client, headers=headers, verify=context, trust_env=False, proxy=proxy)
+        self._new_client = partial(httpx.Client, verify=context, trust_env=False, proxy=proxy)
         try:
             self._client = self._new_client()
         except (ValueError, ImportError, httpx.InvalidURL):
@@ -171,9 +193,10 @@ class Connection:
         remaining = min(max(self.remaining, 0.001), _FOR_EVER)
         connect, read = min(self.timing.connect, remaining), remaining if silence is None else min(silence, remaining)
         with self._translated_errors():
-            request = self._client.build_request(
+            new_request = partial(
+                self._client.build_request,
                 method,
-                self.endpoint.base_url + path,
+                self.endpoint.url(path),
                 content=None if body is None else body.content,
                 timeout=(connect, read, remaining, connect),
                 extensions={"trace": self._watch},
@@ -181,7 +204,12 @@ class Connection:
         with self._shut_at_the_deadline(remaining):
             self.has_sent, self._is_connected = True, False
             with self._translated_errors():
-                response = self._client.send(request, stream=True)
+                response = self._client.send(new_request(headers=self.headers), stream=True)
+            if response.status_code == HTTPStatus.UNAUTHORIZED and self._renew:
+                response.close()
+                self.headers = dict(self._renew())
+                with self._translated_errors():
+                    response = self._client.send(new_request(headers=self.headers), stream=True)
             try:
                 headers = {name.lower(): value for name, value in response.headers.items()}
                 pieces = self._pieces(response.iter_raw())
@@ -348,8 +376,8 @@ def _explain_tls(error: Exception, endpoint: Endpoint) -> str:
 
     cause = _find_cause(error, ssl.SSLError)
     if cause is not None and "CERTIFICATE_REQUIRED" in (cause.reason or "").upper():
-        way = "use an address before it that asks for none, or a proxy of yours that has one"
-        return f"{endpoint.netloc} demands a client certificate, which code-commit has none of: {way}"
+        way = "name it with client_cert and client_key in your own config.toml"
+        return f"{endpoint.netloc} demands a client certificate: {way}"
     if isinstance(cause, ssl.SSLCertVerificationError):
         certificate = f"the certificate of {endpoint.host} is not trusted ({cause.verify_message})"
         return f"{certificate}: if a proxy of yours signs it, name its authority with SSL_CERT_FILE"
@@ -373,7 +401,7 @@ def is_this_machine(host: str) -> bool:
     return re.fullmatch(r"(?i)localhost|127(\.\d{1,3}){3}|::1", host) is not None
 
 
-def _make_ssl_context(base_url: str) -> Any:
+def _make_ssl_context(base_url: str, certificate: Certificate | None = None) -> Any:
     """Return the TLS context of SSL_CERT_FILE or SSL_CERT_DIR, the system's or certifi's. Raises NotSetUpError.
 
     Reading a file of all authorities is slow. Plain http gets none, and the system's hashed folder is read as needed.
@@ -390,11 +418,27 @@ def _make_ssl_context(base_url: str) -> Any:
         folder = hashed_folder
     try:
         if not file and not folder:
-            return httpx.create_ssl_context(trust_env=False)
+            return _with_certificate(httpx.create_ssl_context(trust_env=False), certificate)
         context = ssl.create_default_context(cafile=file, capath=folder)
     except OSError as error:
         raise NotSetUpError(
             f"the certificate authorities cannot be read: {error}; check SSL_CERT_FILE and SSL_CERT_DIR"
         ) from error
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # Python 3.13 sets it: many a company's authority fails it
+    return _with_certificate(context, certificate)
+
+
+def _with_certificate(context: Any, certificate: Certificate | None) -> Any:
+    """Return the context with the client's certificate. Raises NotSetUpError."""
+    if certificate:
+        try:
+            context.load_cert_chain(*certificate, password="")  # OpenSSL would ask on the terminal
+        except OSError as error:
+            why = (
+                error.strerror if error.errno and not hasattr(error, "reason") else "it is no PEM, or has a pass phrase"
+            )
+            raise NotSetUpError(
+                f"client_cert and client_key cannot be used ({why}): name a certificate and its key without a pass "
+                "phrase, as PEM"
+            ) from None
     return context

@@ -2,15 +2,26 @@
 
 import os
 import re
+import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from code_commit.errors import NoKeyError, NotSetUpError
 from code_commit.files import explain_unread, read_regular_file
-from code_commit.llm.models import VENDORS, check_base_url, choose_fallback, choose_model, require_price
+from code_commit.llm.models import (
+    VENDORS,
+    check_base_url,
+    choose_fallback,
+    choose_model,
+    for_another_address,
+    require_price,
+)
+from code_commit.llm.programs import KeyProgram
+from code_commit.llm.reach import header_secrets, reach_of
 from code_commit.llm.vendor import ApiKey, LlmConfig, ModelChoice
-from code_commit.project import AGENT_CONFIG, Project, find_user_folder, shown_path
+from code_commit.project import AGENT_CONFIG, CONFIG_FILE, Project, find_user_folder, shown_path
 from code_commit.settings import KEYS_VARIABLE, Settings
 from code_commit.terminal import shown
 
@@ -29,6 +40,22 @@ class Keys(dict[str, ApiKey]):
     def __init__(self, keys: Mapping[str, ApiKey] = {}) -> None:
         super().__init__(keys)
         self.unfit: dict[str, str] = {}
+        self.others: list[str] = []
+        """The secrets of headers."""
+        self._programs: dict[tuple[str, str], ApiKey] = {}
+
+    def printed_by(self, command: str, provider: str, root: Path) -> ApiKey:
+        """Return the key that a program prints, the same one all the time. Raises NotSetUpError."""
+        if (command, provider) not in self._programs:
+            program = KeyProgram(command, root, _key_problem)
+            self._programs[command, provider] = ApiKey(provider, "", "key_command", program=program)
+        return self._programs[command, provider]
+
+    @property
+    def texts(self) -> list[str]:
+        """All that no build gets: keys, what programs have printed so far, and secrets of headers."""
+        printed = [key.program.printed for key in self._programs.values() if key.program]
+        return [*(key.value for key in self.values()), *printed, *self.others]
 
 
 def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> Keys:
@@ -51,7 +78,31 @@ def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> 
             keys.unfit[provider] = f"{source} {problem}"
         elif misnamed := _find_misnamed_file(project, provider):
             keys.unfit[provider] = f"{AGENT_CONFIG}/{shown(misnamed)} is not read: rename it to {name}"
+    keys.others = _header_secrets(project, environment)
     return keys
+
+
+def key_of(llm: LlmConfig, keys: Keys, root: Path) -> ApiKey | None:
+    """Return the key of an LLM, of its key_command where it has one; None if it needs none. Raises NotSetUpError."""
+    provider, reach = llm.choice.provider, reach_of(llm.choice, llm.settings)
+    if reach.key_command:
+        return keys.printed_by(reach.key_command, provider, root)
+    if reach.supplies_key(VENDORS[provider], llm.settings):
+        return None
+    return require_key(provider, keys)
+
+
+def _header_secrets(project: Project, environment: Mapping[str, str]) -> list[str]:
+    own, of_project = (
+        _read_table(path) for path in (find_user_folder(project, environment).file(CONFIG_FILE), project.config_file)
+    )
+    return header_secrets(own, of_project, environment)
+
+
+def _read_table(path: Path | None) -> dict[str, Any]:
+    with suppress(OSError, ValueError):
+        return tomllib.loads(read_regular_file(path).decode()) if path else {}
+    return {}
 
 
 def _find_misnamed_file(project: Project, provider: str) -> str:
@@ -77,7 +128,7 @@ def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, 
                 found.append(content.decode("utf-8-sig", "replace"))
         shortest = SHORTEST_KEY_HERE if provider == "chat" and is_here else SHORTEST_KEY
         secrets += [line.strip() for text in found for line in text.splitlines() if len(line.strip()) >= shortest]
-    return secrets
+    return [*secrets, *_header_secrets(project, environment)]
 
 
 def require_key(provider: str, keys: Keys) -> ApiKey | None:
@@ -125,16 +176,17 @@ def _key_problem(value: str) -> str | None:
     return None
 
 
-def choose_selector(settings: Settings, own: ModelChoice, keys: Keys) -> LlmConfig:
+def choose_selector(settings: Settings, own: ModelChoice, keys: Keys, root: Path) -> LlmConfig:
     """Return the LLM that chooses files, with its fallback. Raises NotSetUpError."""
     choice = choose_model(settings.select_model, keys, keys.unfit) if settings.select_model else own
     if choice.provider != own.provider:
-        settings = settings._replace(base_url="")
+        settings = for_another_address(settings)._replace(base_url="")
     if choice != own:
         settings = settings._replace(context_window=None, fallback_model="")
     check_base_url(choice, settings)
     if settings.max_cost is not None and choice.provider != "replay":
         require_price(choice, settings)
     if fallback := choose_fallback(choice, settings):
-        fallback = fallback._replace(key=require_key(fallback.choice.provider, keys))
-    return LlmConfig(choice, require_key(choice.provider, keys), settings, fallback)
+        fallback = fallback._replace(key=key_of(fallback, keys, root))
+    llm = LlmConfig(choice, None, settings, fallback)
+    return llm._replace(key=key_of(llm, keys, root))

@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from code_commit.llm.http import Endpoint, is_this_machine
+from code_commit.llm.http import Endpoint, at, is_this_machine
 from code_commit.llm.models import VENDORS, check_base_url
+from code_commit.llm.reach import reach_of
 from code_commit.llm.values import count_of, json_or_text, list_of, member, members_of, text_of
 from code_commit.llm.vendor import LlmConfig
 from code_commit.settings import SERVER
@@ -28,9 +29,11 @@ def with_window(llm: LlmConfig) -> LlmConfig:
     is_local = url.startswith("http:") and is_this_machine(urlsplit(url).hostname or "")
     if llm.choice.provider != "chat" or not is_local:
         return llm
-    ask = partial(_ask, VENDORS["chat"].headers(llm.key.value if llm.key else "", settings), _PATIENCE)
+    key = llm.key.current() if llm.key else ""
+    headers = reach_of(llm.choice, settings).request_headers(VENDORS["chat"], key, settings)
+    ask = partial(_ask, headers, _PATIENCE)
     with suppress(OSError):  # the first call reports it
-        defaults = member(ask(f"{_root(url)}/props"), "default_generation_settings")
+        defaults = member(ask(at(_root(url), "/props")), "default_generation_settings")
         windows = _windows(url, llm.choice.name, defaults, ask)
         if not settings.context_window and (window := next(filter(None, windows), None)):
             sources = {**settings.sources, SERVER: {"context_window": window}}
@@ -44,7 +47,7 @@ def loaded_window(endpoint: Endpoint, headers: Mapping[str, str]) -> int:
     if not (endpoint.is_local and endpoint.base_url.startswith("http:")):
         return 0
     with suppress(OSError):
-        about = _ask(dict(headers), _PATIENCE, f"{_root(endpoint.base_url)}/api/ps")
+        about = _ask(dict(headers), _PATIENCE, at(_root(endpoint.base_url), "/api/ps"))
         loaded = [
             each
             for each in list_of(about, "models")
@@ -61,7 +64,8 @@ def _ask(headers: dict[str, str], patience: float, url: str, body: object = None
     parts = urlsplit(url)
     with closing(HTTPConnection(parts.hostname or "", parts.port or 80, timeout=patience)) as connection:
         try:
-            connection.request("POST" if body else "GET", parts.path, json.dumps(body) if body else None, headers)
+            path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+            connection.request("POST" if body else "GET", path, json.dumps(body) if body else None, headers)
             reply = connection.getresponse()
             return json_or_text(reply.read(_LONGEST_ANSWER)) if reply.status == 200 else None
         except HTTPException as error:
@@ -69,17 +73,17 @@ def _ask(headers: dict[str, str], patience: float, url: str, body: object = None
 
 
 def _root(url: str) -> str:
-    return re.sub(r"/v\d+$", "", url)
+    return re.sub(r"/v\d+(?=$|\?)", "", url)
 
 
 def _windows(url: str, model: str, defaults: object, ask: Callable[..., Any]) -> Iterator[int]:
     """Yield the windows that a server may report, or 0: llama.cpp, vLLM or LM Studio, Ollama."""
     yield count_of(defaults, "n_ctx")
-    models = [each for each in list_of(ask(f"{url}/models"), "data") if text_of(each, "id") == model]
+    models = [each for each in list_of(ask(at(url, "/models")), "data") if text_of(each, "id") == model]
     yield from (count_of(each, name) for each in models for name in _WINDOWS)
-    about = ask(f"{_root(url)}/api/show", {"model": model})
+    about = ask(at(_root(url), "/api/show"), {"model": model})
     yield int((re.findall(r"(?m)^num_ctx\s+(\d{1,9})$", text_of(about, "parameters")) or [0])[0])
-    loaded = list_of(ask(f"{_root(url)}/api/ps"), "models")
+    loaded = list_of(ask(at(_root(url), "/api/ps")), "models")
     yield from (count_of(each, "context_length") for each in loaded if text_of(each, "model") == model)
     facts = members_of(about, "model_info")
     yield from (count_of(facts, name) for name in facts if name.endswith(".context_length"))

@@ -5,15 +5,16 @@ import re
 import time
 from collections.abc import Callable, Container, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 
 from code_commit.errors import Message, Named, NoKeyError, NotSetUpError, TooLittleMoneyError
 from code_commit.exchange import Prompt, Usage
 from code_commit.llm import anthropic, chat, gemini, openai, replay
-from code_commit.llm.http import is_this_machine
+from code_commit.llm.http import at, is_this_machine
 from code_commit.llm.ledger import ROUNDING
 from code_commit.llm.vendor import LlmConfig, Model, ModelChoice, Vendor, estimate_tokens, max_output, most_tokens
 from code_commit.project import AGENT_CONFIG
-from code_commit.settings import SERVER, USER, Price, Settings, did_you_mean
+from code_commit.settings import SERVER, USER, Facet, Price, Settings, did_you_mean, settings_for
 from code_commit.terminal import shown
 
 VENDORS: dict[str, Vendor] = {each.VENDOR.name: each.VENDOR for each in (gemini, openai, anthropic, chat, replay)}
@@ -26,9 +27,11 @@ _BYTES_PER_TOKEN, _LARGEST_ROOM = 8, 1_000_000
 _LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "vllm": 8000, "llama.cpp": 8080}  # the default port of each
 _A_SERVER = "http://127.0.0.1:11434/v1"
 _URL = re.compile(
-    r"(?P<address>(?P<scheme>https?)://(?P<host>\w(?:[\w-]*\w)?(?:\.\w(?:[\w-]*\w)?)*\.?|\[[0-9a-f:.]+\])(:(?P<port>\d{1,5}))?)(?P<path>/[^\x00-\x20\x7f?#\\]*)?",
+    r"(?P<address>(?P<scheme>https?)://(?P<host>\w(?:[\w-]*\w)?(?:\.\w(?:[\w-]*\w)?)*\.?|\[[0-9a-f:.]+\])(:(?P<port>\d{1,5}))?)(?P<path>/[^\x00-\x20\x7f?#\\]*)?"
+    r"(?P<query>\?[^\x00-\x20\x7f#\\]+)?",
     re.ASCII | re.IGNORECASE,
 )
+_OF_KEYS = re.compile(r"(?i)key|token|secret|passw|credential|auth|^\??(sig|signature|code|pwd)$")
 LEAST_OUTPUT = 8_000  # tokens of the shortest useful answer, its reasoning included
 
 
@@ -76,7 +79,21 @@ def choose_fallback(choice: ModelChoice, settings: Settings) -> LlmConfig | None
     fallback = choose_model(settings.fallback_model, setting="fallback_model")
     own = bound_base_url(settings, "fallback_")
     base_url = own or (bound_base_url(settings) if fallback.provider == choice.provider else "")
+    if fallback.provider != choice.provider or base_url != bound_base_url(settings):
+        settings = for_another_address(settings)
     return LlmConfig(fallback, None, settings._replace(fallback_model="", base_url=base_url, context_window=None))
+
+
+def for_another_address(settings: Settings) -> Settings:
+    """Return the settings of a fallback or a chooser at another address, without the way to the run's own."""
+    reach = settings_for(Facet.REACH)
+    sources = {
+        source: {name: value for name, value in place.items() if name not in reach}
+        if not (place.get("model") or place.get("base_url"))
+        else place
+        for source, place in settings.sources.items()
+    }
+    return settings._replace(sources=sources, **{name: Settings._field_defaults[name] for name in reach})
 
 
 def doubt_model(choice: ModelChoice) -> list[str]:
@@ -125,11 +142,12 @@ def check_base_url(choice: ModelChoice, settings: Settings, role: str = "") -> s
     url = _check_url(address, settings.allow_http, Named(f"{lead}base_url"))
     if owner != choice.provider:
         raise NotSetUpError(*_explain_owner(choice, settings, owner, role))
-    is_bare_host = url.count("/") == len("//")
-    has_version = re.search(r"/v\d+[a-z0-9]*$", url) is not None
+    base = url.partition("?")[0]
+    is_bare_host = base.count("/") == len("//")
+    has_version = re.search(r"/v\d+[a-z0-9]*$", base) is not None
     if has_version or not vendor.base_url or not (vendor.adds_version_to_paths or is_bare_host):
         return url
-    return f"{url}/{vendor.base_url.rpartition('/')[2]}"
+    return at(url, f"/{vendor.base_url.rpartition('/')[2]}")
 
 
 def bound_base_url(settings: Settings, role: str = "") -> str:
@@ -139,7 +157,7 @@ def bound_base_url(settings: Settings, role: str = "") -> str:
     that a program gave is returned as it is.
     """
     url, (_, given) = getattr(settings, f"{role}base_url"), settings.origin(f"{role}base_url")
-    return bound_in(given, role) if url and given else str(url)
+    return bound_in({**given, f"{role}base_url": url}, role) if url and given else str(url)
 
 
 def bound_in(given: Mapping[str, Any], role: str = "") -> str:
@@ -175,7 +193,12 @@ def _check_url(url: str, allow_http: bool, setting: Named) -> str:  # noqa: FBT0
         raise NotSetUpError(
             setting,
             " must be an address such as https://api.openai.com/v1: https (or http for this machine), host "
-            "and path, without user name and password (keys go in headers only), query string or fragment",
+            "path and perhaps a query, without user name and password (keys go in headers only) or fragment",
+        )
+    if named := [name for name, _ in parse_qsl(parts["query"] or "", keep_blank_values=True) if _OF_KEYS.search(name)]:
+        way = "a key goes in a header: key_header in config.toml names it"
+        raise NotSetUpError(
+            setting, f" has {shown(named[0].lstrip('?'))}= in its query, which logs and proxies keep: {way}"
         )
     if parts["scheme"].lower() == "http" and not allow_http and not is_this_machine(parts["host"].strip("[]")):
         raise NotSetUpError(
@@ -183,7 +206,8 @@ def _check_url(url: str, allow_http: bool, setting: Named) -> str:  # noqa: FBT0
             f" would send the key to {parts['host']} unencrypted: use https. Only on a network that you trust, "
             "allow_http = true in config.toml permits http",
         )
-    return (parts["address"].lower() + (parts["path"] or "")).rstrip("/")
+    query = parts["query"] or ""
+    return (parts["address"].lower() + (parts["path"] or "")).rstrip("/") + query
 
 
 def _is_host(host: str) -> bool:

@@ -28,7 +28,8 @@ def proxy_for(url: str, environment: Mapping[str, str] = os.environ) -> str | No
         port = parts.port  # raises ValueError
         if parts.hostname and port != 0 and kind in ("http", "https", "socks5", "socks5h"):
             if kind.startswith("socks") and find_spec("socksio") is None:
-                raise NotSetUpError(f"{variable} names a SOCKS proxy, which needs the package 'socksio': install it")
+                way = "in the clone, pip install '.[socks]', or pipx install --force '.[socks]'"
+                raise NotSetUpError(f"{variable} names a SOCKS proxy, which needs the package 'socksio': {way}")
             return f"{kind}://{rest}"
     wanted = "it must be http://HOST:PORT, https://... or socks5://..."
     raise NotSetUpError(f"the proxy that {variable} names cannot be used: {wanted}")

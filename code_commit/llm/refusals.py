@@ -373,7 +373,10 @@ def _advice_by_status(matter: _Matter, endpoint: Endpoint) -> _Advice:
         advice = f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
         return "key", advice
     if matter.status == 404:
-        where, hint = f"the address of the API ({endpoint.base_url})", _mend_address(endpoint.base_url)
+        where, hint = (
+            f"the address of the API ({endpoint.base_url})",
+            _mend_address(endpoint.base_url.partition("?")[0]),
+        )
         return "refused", f"check the name of the model ({endpoint.model}) and {where}{hint}"
     options = "--model, --max-output-tokens and --reasoning-effort"
     return "refused", f"the request was not accepted, and a retry cannot help: check {options}"

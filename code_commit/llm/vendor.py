@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from code_commit.exchange import CHARACTERS_PER_TOKEN, Prompt, Response, Usage, weigh
 from code_commit.llm.call import Call, Events, HasAnswer
 from code_commit.llm.http import Endpoint, Reply
+from code_commit.llm.programs import KeyProgram
 from code_commit.settings import Price, Settings
 
 _UNKNOWN_MAX_OUTPUT = 64_000
@@ -17,12 +18,20 @@ _UNKNOWN_MAX_OUTPUT = 64_000
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """One API key, which no repr shows. `in_project` says that its file is in the project's own agent-config."""
+    """One API key, which no repr shows. `in_project` says that its file is in the project's own agent-config.
+
+    A `program` prints it; then `value` is empty.
+    """
 
     provider: str
     value: str = dataclasses.field(repr=False)
     source: str
     in_project: bool = False
+    program: KeyProgram | None = None
+
+    def current(self) -> str:
+        """Return the key, of its program where it has one. Raises NotSetUpError."""
+        return self.program.key() if self.program else self.value
 
 
 class ModelChoice(NamedTuple):

@@ -9,9 +9,9 @@ import pytest
 from build_watch import as_user
 
 from code_commit.build import build_environment, harden_process
-from code_commit.llm.keys import KEY_VARIABLES, ApiKey
+from code_commit.llm.keys import KEY_VARIABLES
 
-KEY = ApiKey("gemini", "sk-test-0123456789abcdef", "agent-config/gemini-key.txt")
+KEY = "sk-test-0123456789abcdef"
 
 
 @pytest.mark.parametrize(
@@ -20,12 +20,12 @@ KEY = ApiKey("gemini", "sk-test-0123456789abcdef", "agent-config/gemini-key.txt"
         ("PATH", "/bin", True),
         ("EMPTY", "", True),
         ("OTHER_API_KEY", "another secret of the user's", True),
-        ("GEMINI_API_KEY", KEY.value, False),
-        ("FOO", KEY.value, False),
-        ("FOO", f"Bearer {KEY.value}", False),
-        ("FOO", f"--key={KEY.value} --more", False),
-        (f"X_{KEY.value}", "1", False),
-        ("FOO", KEY.value[:-1], True),
+        ("GEMINI_API_KEY", KEY, False),
+        ("FOO", KEY, False),
+        ("FOO", f"Bearer {KEY}", False),
+        ("FOO", f"--key={KEY} --more", False),
+        (f"X_{KEY}", "1", False),
+        ("FOO", KEY[:-1], True),
         ("CODE_COMMIT_MODEL", "gemini:x", False),
         ("CODE_COMMIT_CHAT_API_KEY", "anything", False),
         ("CODE_COMMIT_", "x", False),
@@ -57,9 +57,9 @@ def test_the_attempt_and_the_run_are_named():
 
 
 def test_the_environment_given_is_not_changed():
-    environment = {"FOO": KEY.value}
+    environment = {"FOO": KEY}
     build_environment(environment, [KEY], 1, "run")
-    assert environment == {"FOO": KEY.value}
+    assert environment == {"FOO": KEY}
 
 
 def test_the_build_has_this_environment_and_no_other(build):

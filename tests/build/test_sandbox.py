@@ -22,7 +22,6 @@ from command import CODE_COMMIT, recorded, wait_for
 
 from code_commit.build import build_environment, choose_sandbox, harden_process
 from code_commit.build.sandbox import _empty_homes
-from code_commit.llm.keys import ApiKey
 from code_commit.project import find_project
 from code_commit.settings import Settings
 
@@ -304,7 +303,7 @@ def attempt(world, uid, mode, scripts, settings=None):
         harden_process()
         project = find_project(folder / "project")
         sandbox, _ = choose_sandbox(mode, project, settings or Settings())
-        cleaned = build_environment(environment, [ApiKey("gemini", KEY, "file")], 1, "run") | {"TOOL": str(os.getpid())}
+        cleaned = build_environment(environment, [KEY], 1, "run") | {"TOOL": str(os.getpid())}
         output = []
         run_build(project, output.append, timeout=100, environment=cleaned, sandbox=sandbox)
         return b"".join(output).decode()

@@ -27,6 +27,8 @@ MISTAKES = [
     ({"query": " \n"}, "query: must not be empty"),
     ({"settings": {"modle": "x"}}, "settings: there is no setting 'modle'; did you mean 'model'?"),
     ({"settings": {"model": "gpr"}}, "settings: unknown model 'gpr'"),
+    ({"settings": {"key_command": "cat x"}}, "key_command is the user's, not a project's"),
+    ({"settings": {"headers": {"X": {"env": "Y"}}}}, "[headers] X is the user's, not a project's"),
     ({"settings": {"fallback_model": "gpr"}}, "settings: unknown model 'gpr'"),
     ({"settings": {"approve": True}}, "settings: approve needs a terminal"),
     ({"settings": {"dry_run": True}}, "settings: dry_run changes nothing"),

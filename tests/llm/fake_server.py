@@ -153,15 +153,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self, body: Any) -> None:
         fake = self.server.fake
-        if self.path in ABOUT:
+        path = self.path.partition("?")[0]
+        if path in ABOUT:
             fake.questions.append(self.path)
-            self._send_json(200 if self.path in fake.facts else 404, fake.facts.get(self.path, {}))
+            self._send_json(200 if path in fake.facts else 404, fake.facts.get(path, {}))
             return
         fake.requests.append(Request(self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body))
-        if re.search(COUNTERS, self.path):
+        if re.search(COUNTERS, path):
             self._count_tokens()
             return
-        stage = "cancel" if self.path.endswith("/cancel") else "poll" if self.command == "GET" else "call"
+        stage = (
+            "cancel" if self.path.partition("?")[0].endswith("/cancel") else "poll" if self.command == "GET" else "call"
+        )
         fault = fake.next_fault(stage)
         if fault is not None and self._fails_at_once(fault):
             return
@@ -215,7 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _poll_job(self, _: Any, fault: Fault | None) -> None:
         fake = self.server.fake
-        job_id = self.path.rpartition("/")[2]
+        job_id = self.path.partition("?")[0].rpartition("/")[2]
         job = fake.jobs.get(job_id)
         if job is None or (job.answer.ending == "expires" and job.polls >= 1):
             self._send_json(404, {"error": {"message": f"no job {job_id}", "code": "not_found"}})

@@ -174,6 +174,85 @@ def test_an_authority_of_ones_own_by_file(certificate, monkeypatch):
         assert llm.complete(PROMPT, Listener()).text == "over TLS"
 
 
+@contextlib.contextmanager
+def demanding_server(certificate, answers=("over TLS",)):
+    """Yield a server that wants a certificate of its client, signed by the same authority."""
+    server = FakeServer(answers)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    context.load_verify_locations(certificate)
+    context.verify_mode = ssl.CERT_REQUIRED
+    server._server.socket = context.wrap_socket(server._server.socket, server_side=True, do_handshake_on_connect=False)
+    with server:
+        yield server
+
+
+def test_a_client_certificate_in_one_file_or_two(certificate, monkeypatch, tmp_path):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    key, mark, rest = certificate.read_text().partition("-----END PRIVATE KEY-----\n")
+    (tmp_path / "key.pem").write_text(key + mark)
+    (tmp_path / "cert.pem").write_text(rest)
+    two = {"client_cert": str(tmp_path / "cert.pem"), "client_key": str(tmp_path / "key.pem")}
+    for settings in ({"client_cert": str(certificate)}, two):
+        with demanding_server(certificate) as server:
+            url = f"https://127.0.0.1:{server.port}/v1"
+            with open_way(CHAT, url, Clock().timing(), **settings) as llm:
+                assert llm.complete(PROMPT, Listener()).text == "over TLS"
+
+
+def test_a_server_that_demands_one_says_which_setting_names_it(certificate, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with demanding_server(certificate) as server:
+        url = f"https://127.0.0.1:{server.port}/v1"
+        with open_way(CHAT, url, Clock().timing()) as llm, pytest.raises(LLMError, match="client_cert and client_key"):
+            llm.complete(PROMPT, Listener())
+
+
+def test_a_key_with_a_pass_phrase_is_refused_and_not_asked_for(certificate, tmp_path):
+    key = serialization.load_pem_private_key(certificate.read_bytes(), None)
+    secret = serialization.BestAvailableEncryption(b"phrase")
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, secret)
+    (tmp_path / "key.pem").write_bytes(pem)
+    two = {"client_cert": str(certificate), "client_key": str(tmp_path / "key.pem")}
+    with pytest.raises(NotSetUpError, match="has a pass phrase"):
+        open_way(CHAT, "https://127.0.0.1:1/v1", **two)
+
+
+class SocksProxy(Proxy):
+    """A SOCKS5 proxy (RFC 1928) without authentication that leads every host to one local port."""
+
+    def _serve(self):
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            client.recv(2 + client.recv(2, socket.MSG_PEEK)[1])
+            client.sendall(b"\x05\x00")
+            head = client.recv(4)
+            host = client.recv(client.recv(1)[0]) if head[3] == 3 else client.recv(4)
+            client.recv(2)
+            self.asked.append(host)
+            client.sendall(b"\x05\x00\x00\x01" + bytes(6))
+            target = socket.create_connection(("127.0.0.1", self._target))
+            self._sockets += [client, target]
+            for source, sink in ((client, target), (target, client)):
+                thread = threading.Thread(target=self._pump, args=(source, sink), daemon=True)
+                self._threads.append(thread)
+                thread.start()
+
+
+@pytest.mark.parametrize("scheme", ["socks5h", "socks5", "socks"])
+def test_a_socks_proxy_looks_up_the_host_and_sees_no_key(scheme, certificate, monkeypatch):
+    pytest.importorskip("socksio")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with tls_server(certificate) as server, SocksProxy(server.port) as proxy:
+        monkeypatch.setenv("ALL_PROXY", f"{scheme}://127.0.0.1:{proxy.port}")
+        with open_way(CHAT, f"https://llm.test:{server.port}/v1", Clock().timing()) as llm:
+            assert llm.complete(PROMPT, Listener()).text == "over TLS"
+    assert proxy.asked == [b"llm.test"]
+
+
 def test_an_authority_of_ones_own_by_folder(certificate, monkeypatch, tmp_path):
     command = ["openssl", "x509", "-hash", "-noout", "-in", str(certificate)]
     try:
