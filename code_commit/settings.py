@@ -35,6 +35,8 @@ NOT_NEGATIVE = "0 or more"
 POSITIVE = "more than 0"
 FAILING = "from 1 to 255"
 """The exit codes of a failure."""
+PROGRAM = "command:"
+"""The begin of a model that is a program."""
 MOST = 10**12  # the limit of any number, so that sums and products stay finite
 _BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
 USER, FILE, LOG, ENVIRONMENT, COMMAND_LINE, SERVER = (
@@ -197,7 +199,7 @@ class Settings(NamedTuple):
     """All settings. A dataclass would double the time of `--help`."""
 
     model: Annotated[
-        str, Setting("PROVIDER:NAME (gemini, openai, anthropic, chat, replay)", "MODEL"), MODEL, ROLLUP
+        str, Setting("PROVIDER:NAME (gemini, openai, anthropic, chat, command, replay)", "MODEL"), MODEL, ROLLUP
     ] = ""
     select_model: Annotated[
         str, Setting("the LLM that chooses the files of a rollup (default: model)", "MODEL"), MODEL, ROLLUP
@@ -391,7 +393,9 @@ def load_settings(project: "Project", options: Options, environment: Mapping[str
     problems[FILE] += explain_what_is_the_users(sources[FILE], shown_path)
     if options.keys() >= {*LOGGED}:
         sources = _as_resumed(sources | ({FILE: {}} if problems[FILE] else {}))
-        problems[FILE] = problems[ENVIRONMENT] = []
+        variables = read_environment(environment, [])
+        problems[FILE] = _explain_programs_of_log(sources[LOG], sources[USER], variables)
+        problems[ENVIRONMENT] = []
     if told := [problem for each in problems.values() for problem in each]:
         raise NotSetUpError("\n".join(told))
     values = {name: value for given in sources.values() for name, value in given.items()}
@@ -417,9 +421,27 @@ def _as_resumed(sources: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, An
 def explain_what_is_the_users(given: Mapping[str, Any], shown_path: str) -> list[str]:
     """Return what a project's settings may not hold, since it runs a program or uses a secret of the user's."""
     names = [name for name in settings_for(Facet.OWN) if given.get(name)]
+    names += _programs_in(given)
     names += [f"[headers] {name}" for name, value in given.get("headers", {}).items() if is_looked_up(value)]
     where = "write it into your own config.toml (code-commit init --user)"
     return [f"{shown_path}: {name} is the user's, not a project's: {where}" for name in names]
+
+
+def _programs_in(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the models that are programs, by the settings that name them."""
+    models = {name: given.get(name) for name in settings_for(Facet.MODEL)}
+    return {name: value for name, value in models.items() if isinstance(value, str) and value.startswith(PROGRAM)}
+
+
+def _explain_programs_of_log(logged: Mapping[str, Any], *places: Mapping[str, Any]) -> list[str]:
+    """Return what keeps the models of a log from being run: programs that none of the user's places names too."""
+    named = {value for place in places for value in _programs_in(place).values()}
+    return [
+        f"the log of this run names the program {value}, and a log may be anybody's: if that is right, say so with "
+        f"{ENVIRONMENT_PREFIX}MODEL={value!r} before code-commit resume"
+        for value in _programs_in(logged).values()
+        if value not in named
+    ]
 
 
 def _is_merged(name: str) -> bool:

@@ -31,6 +31,7 @@ from code_commit.llm.http import proxy_of
 from code_commit.llm.keys import Keys, choose_selector, find_secrets, key_of, load_keys
 from code_commit.llm.local import find_server, with_window
 from code_commit.llm.models import bound_base_url, choose_fallback, choose_model, doubt_model, require_price
+from code_commit.llm.programs import words_of
 from code_commit.llm.vendor import LlmConfig, ModelChoice
 from code_commit.paths.protected import watched_from_build
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, find_user_folder, read_text, require_text
@@ -263,10 +264,12 @@ def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Proje
         source = lambda found: found.source if found else absent  # noqa: E731 - a note
         llm = llm._replace(key=report.ask(f"{lead}key", lambda: key_of(llm, keys, project.root), source))
     url = report.ask(f"{lead}base URL", lambda: require_address(llm, project, role), str)
-    if url and choice.provider != "replay":
+    if url:
         report.ask(f"{lead}proxy", lambda: proxy_of(url), lambda proxy: "as the variables name it" if proxy else "none")
     if choice.provider == "replay" and not is_folder(project.root / choice.name):
         report.refuse(f"{lead}replay", f"there is no folder {shown(choice.name)} with recorded responses")
+    if choice.provider == "command":
+        report.ask(f"{lead}command", partial(words_of, choice.name, project.root), lambda words: shown(words[0]))
     if settings.max_cost is not None and choice.provider != "replay":
         report.ask(f"{lead}price", lambda: require_price(choice, settings))
     report.warn(*doubt_model(choice))

@@ -41,7 +41,7 @@ from code_commit.interrupts import ENDING_SIGNALS
 from code_commit.project import AGENT_CONFIG, CONFIG_FILE, find_project
 from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.runs.words import awaited, change_rows, check_lines, count, duration, joined, total_cost
-from code_commit.settings import FILE, Settings, load_settings
+from code_commit.settings import FILE, PROGRAM, Settings, load_settings
 from code_commit.terminal import shown
 from code_commit.trust import own_command, with_parent_death_signal
 from code_commit.version import __version__
@@ -116,6 +116,8 @@ class _RunArguments(_Arguments):
         folder = self.model.removeprefix("replay:")
         if folder != self.model and not Path(folder).resolve().is_relative_to(Path.cwd()):
             raise ValueError("model: recorded responses must lie in the project")
+        if self.model.startswith(PROGRAM):
+            raise ValueError("model: a program runs only where the user's own settings name it; omit it")
         project = find_project()
         own = load_settings(project, {})
         if self.model and folder == self.model:

@@ -11,6 +11,8 @@ from code_commit.exchange import ExchangeListener, FailedRequest, Prompt, Reques
 from code_commit.interrupts import signals_blocked
 from code_commit.llm.addresses import state_folder
 from code_commit.llm.call import DONE, Call
+from code_commit.llm.command import VENDOR as COMMAND
+from code_commit.llm.command import CommandLLM
 from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing
 from code_commit.llm.jobs import fetch_job, run_job
 from code_commit.llm.ledger import ROUNDING, Ledger
@@ -301,7 +303,7 @@ def is_same_model(asked: str, answered: str) -> bool:
     return is_alias or bool(found and is_maker and re.fullmatch(r"([-_:@.]?(v?\d+|latest|preview))*", after))
 
 
-LLM = NetworkLLM | ReplayLLM  # a context manager; leaving it closes the connection
+LLM = NetworkLLM | CommandLLM | ReplayLLM  # a context manager; leaving it closes the connection
 
 
 def open_llm(
@@ -309,5 +311,6 @@ def open_llm(
 ) -> LLM:
     """Return the LLM, past so many recorded responses; nothing is sent yet. Raises NotSetUpError."""
     if VENDORS[config.choice.provider].api is None:
-        return ReplayLLM(config.choice, project, answered)
+        is_program = config.choice.provider == COMMAND.name
+        return CommandLLM(config, project) if is_program else ReplayLLM(config.choice, project, answered)
     return NetworkLLM(config, project, ledger, timing)

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from code_commit.errors import Message, Named, NoKeyError, NotSetUpError, TooLittleMoneyError
 from code_commit.exchange import Prompt, Usage
-from code_commit.llm import anthropic, chat, gemini, openai, replay
+from code_commit.llm import anthropic, chat, command, gemini, openai, replay
 from code_commit.llm.http import at, is_this_machine
 from code_commit.llm.ledger import ROUNDING
 from code_commit.llm.vendor import LlmConfig, Model, ModelChoice, Vendor, estimate_tokens, max_output, most_tokens
@@ -17,7 +17,9 @@ from code_commit.project import AGENT_CONFIG
 from code_commit.settings import SERVER, USER, Facet, Price, Settings, did_you_mean, settings_for
 from code_commit.terminal import shown
 
-VENDORS: dict[str, Vendor] = {each.VENDOR.name: each.VENDOR for each in (gemini, openai, anthropic, chat, replay)}
+VENDORS: dict[str, Vendor] = {
+    each.VENDOR.name: each.VENDOR for each in (gemini, openai, anthropic, chat, command, replay)
+}
 """In the order in which keys are tried when no model is named."""
 
 UNLIMITED = 10**12  # tokens of a model whose window is unknown
@@ -49,9 +51,8 @@ def choose_model(
     if named := VENDORS.get(prefix):
         if chosen := name if colon else named.default_model:
             return ModelChoice(prefix, chosen)
-        what = "the model's name" if named.api else "a folder of recorded responses"
-        way = Named(setting, f"{prefix}:{'NAME' if named.api else 'FOLDER'}")
-        raise NotSetUpError(Named(setting, prefix), f" needs {what}: write ", way)
+        way = Named(setting, named.sample or f"{prefix}:NAME")
+        raise NotSetUpError(Named(setting, prefix), f" needs {named.names}: write ", way)
     for vendor in VENDORS.values():
         if vendor.bare_names and re.fullmatch(vendor.bare_names, model):
             return ModelChoice(vendor.name, model)
@@ -222,6 +223,8 @@ def _is_host(host: str) -> bool:
 
 def find_model(choice: ModelChoice) -> Model | None:
     """Return the facts of a model on any server. Gateways put the maker's name before the model's."""
+    if VENDORS[choice.provider].api is None:
+        return None
     name = choice.name.rpartition("/")[2]
     found = (vendor.find_model(name) for vendor in VENDORS.values())
     return next((model for model in found if model is not None), None)
@@ -278,6 +281,8 @@ def explain_misfit(
 
 def price_of(choice: ModelChoice, settings: Settings, input_tokens: int = 0) -> Price | None:
     """Return today's price for a prompt of so many tokens, from config.toml or else our table; None if unknown."""
+    if VENDORS[choice.provider].api is None:
+        return None
     stated = settings.prices.get(choice.name) or settings.prices.get(str(choice))
     if stated is not None:
         return stated
@@ -294,6 +299,8 @@ def price_of(choice: ModelChoice, settings: Settings, input_tokens: int = 0) -> 
 def require_price(choice: ModelChoice, settings: Settings) -> Price:
     """Return the price that `--max-cost` counts by. Raises NotSetUpError if it is unknown."""
     price = price_of(choice, settings)
+    if choice.provider == command.VENDOR.name:
+        raise NotSetUpError(Named("max_cost"), " cannot be kept: what a program costs is unknown; leave it out")
     if price is None:
         table = f'[prices."{choice.name}"] with input and output, US dollars per million tokens,'
         message = f" needs a price for {choice.name}: write {table} into {AGENT_CONFIG}/config.toml"

@@ -9,7 +9,7 @@ from code_commit.llm.vendor import ModelChoice, Vendor
 from code_commit.project import Project
 from code_commit.terminal import shown
 
-VENDOR = Vendor(name="replay")
+VENDOR = Vendor(name="replay", names="a folder of recorded responses", sample="replay:FOLDER")
 
 
 class ReplayLLM:

@@ -113,6 +113,8 @@ class Vendor(NamedTuple):
     api: API | None = None
 
     default_model: str = ""
+    names: str = "the model's name"  # what stands behind the colon
+    sample: str = ""  # how it is written, if not as `NAME:NAME`
     bare_names: str = ""  # a regular expression for models that need no vendor's name before them
     models: Mapping[str, Model] = {}  # the known models; any other can be used too, but has no price
 

@@ -118,6 +118,6 @@ def test_a_further_vendor_is_one_value(project_folder, model, key_is_in):
 
 
 def test_every_vendor_is_registered_by_its_modules_name():
-    assert list(VENDORS_OF_THE_TOOL) == ["gemini", "openai", "anthropic", "chat", "replay"]
+    assert list(VENDORS_OF_THE_TOOL) == ["gemini", "openai", "anthropic", "chat", "command", "replay"]
     for name, vendor in VENDORS_OF_THE_TOOL.items():
         assert import_module(f"code_commit.llm.{name}").VENDOR is vendor
