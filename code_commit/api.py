@@ -242,7 +242,8 @@ def count_missing_keys(directory: Folder, runs: Iterable[Mapping[str, Any]]) -> 
     for given in runs:
         settings = Settings(**{**environment, **given})
         selector = settings.select_model if settings.rollup == "select" else ""
-        for model in (settings.model, *filter(None, (settings.fallback_model, selector))):
+        own = () if settings.key_command else (settings.model,)
+        for model in (*own, *filter(None, (settings.fallback_model, selector))):
             try:
                 require_key(choose_model(model, keys, keys.unfit).provider, keys)
             except NoKeyError as error:

@@ -314,6 +314,26 @@ def test_a_fleets_client_reads_it_as_defaults_of_the_tasks(project, user):
     assert with_defaults_of_user([one], {}) == [one]
 
 
+def test_what_of_it_no_worker_can_use_is_no_default(project, user):
+    write(user, 'model = "chat:m"\nkey_command = "sh"\nclient_cert = "/c"\n[headers]\nX = {env = "Y"}\n')
+    one = FleetTask(id="1", repository="r", query="q")
+    (task,) = with_defaults_of_user([one], read_user_settings(project, os.environ, []))
+    assert task.settings == {"model": "chat:m"}
+    write(user, 'model = "command:sh"\n')
+    own = read_user_settings(project, os.environ, [])
+    with pytest.raises(NotSetUpError, match="a program as model, which no worker runs"):
+        with_defaults_of_user([one], own)
+    two = FleetTask(id="2", repository="r", query="q", settings={"model": "chat:n"})
+    assert with_defaults_of_user([two], own)[0].settings == two.settings
+
+
+def test_init_knows_a_model_with_a_key_command(project_folder, user, run_code_commit: Run):
+    write(user, f'model = "chat:m"\nbase_url = "{ELSEWHERE}"\nkey_command = "sh -c false"\n')
+    (project_folder / "build.sh").unlink()
+    done = run_code_commit(project_folder, "init")
+    assert "The LLM is set up: chat:m, with the key from key_command." in " ".join(done.stdout.split())
+
+
 def test_a_fleets_worker_does_not_read_it(project, user):
     write(user, "max_repairs = 9\n")
     give_key(user)

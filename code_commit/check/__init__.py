@@ -260,7 +260,7 @@ def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Proje
     """Return the LLM with its key, after all its checks; `role` (`fallback`) stands before their names and options."""
     choice, settings, lead = llm.choice, llm.settings, f"{role} " if role else ""
     if keys is not None:
-        absent = "none needed" if choice.provider == "replay" else "none is set; the server may want one"
+        absent = "none needed" if choice.provider in ("command", "replay") else "none is set; the server may want one"
         source = lambda found: found.source if found else absent  # noqa: E731 - a note
         llm = llm._replace(key=report.ask(f"{lead}key", lambda: key_of(llm, keys, project.root), source))
     url = report.ask(f"{lead}base URL", lambda: require_address(llm, project, role), str)

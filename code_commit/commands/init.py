@@ -13,9 +13,10 @@ from code_commit.commands.output import current_folder, print_text
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.git import UnansweredError
-from code_commit.llm.keys import load_keys, require_key
+from code_commit.llm.keys import key_of, load_keys
 from code_commit.llm.local import find_server
 from code_commit.llm.models import choose_model
+from code_commit.llm.vendor import LlmConfig
 from code_commit.project import (
     AGENT_CONFIG,
     BUILD_SCRIPT,
@@ -156,8 +157,12 @@ def _find_llm(project: Project) -> tuple[str, str]:
         keys, settings = load_keys(project), load_settings(project, {})
         if settings.model or set(keys) - {"chat"}:
             choice = choose_model(settings.model, keys, keys.unfit)
-            key = require_key(choice.provider, keys)
-            absent = "which needs no key" if choice.provider == "replay" else "without a key; the server may want one"
+            key = key_of(LlmConfig(choice, None, settings), keys, project.root)
+            absent = (
+                "which needs no key"
+                if choice.provider in ("command", "replay")
+                else "without a key; the server may want one"
+            )
             return f"The LLM is set up: {choice},\n     {f'with the key from {key.source}' if key else absent}.", ""
     except NotSetUpError:  # the run says it
         return _GET_KEY, ""

@@ -22,7 +22,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import NAME, RESERVED, Result
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text
 from code_commit.runs.words import count
-from code_commit.settings import SETTINGS, Facet, did_you_mean, explain_what_is_the_users, settings_for
+from code_commit.settings import PROGRAM, SETTINGS, Facet, did_you_mean, explain_what_is_the_users, settings_for
 from code_commit.status import Status
 from code_commit.terminal import shown
 
@@ -261,6 +261,10 @@ def with_defaults_of_user(tasks: Sequence[FleetTask], own: Mapping[str, Any]) ->
     made = []
     for task in tasks:
         given, defaults = _bound(task.settings), dict(own)
+        programs = [name for name in settings_for(Facet.MODEL) if str(own.get(name)).startswith(PROGRAM)]
+        if unnamed := [name for name in programs if name not in given]:
+            why = f"your own settings name a program as {unnamed[0]}, which no worker runs: name another for the task"
+            raise NotSetUpError(f"{task.id}: {why}")
         for role in ("", "fallback_"):
             model, url = given.get(f"{role}model"), defaults.get(f"{role}base_url", "")
             if model and not url.startswith(f"{provider_of(model)}:"):

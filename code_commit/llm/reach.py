@@ -4,6 +4,7 @@ All of it is for the address that is set in the same place, and for no other.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from code_commit.settings import FILE, USER, Facet, Settings, settings_for
 from code_commit.terminal import shown
 
 SHORTEST_SECRET = 8  # characters of a header's value that is censored
+_OF_SECRETS = re.compile("(?i)auth|cookie|credential|key|passw|secret|token")  # in the name of a header
 _REACH = settings_for(Facet.REACH)
 
 
@@ -126,15 +128,15 @@ def _file(name: str, setting: str) -> Path | None:
 def header_secrets(own: Mapping[str, Any], of_project: Mapping[str, Any], environment: Mapping[str, str]) -> list[str]:
     """Return the values of `[headers]` in both config.toml that are censored everywhere. Never raises.
 
-    Values of variables and files are. So is a text that looks random; others, such as the name of a team, may stand in
-    the project's own files, and are censored only where the log has the request.
+    Values of variables and files are. So is a text that looks random, or whose header says that it is secret. Others,
+    such as the name of a team, may stand in the project's own files: they are censored where the log has the request.
     """
     found = []
     for place, table in ((USER, own), (FILE, of_project)):
         headers = table.get("headers")
         for name, value in headers.items() if isinstance(headers, Mapping) else ():
             if isinstance(value, str):
-                found += [word for word in value.split() if looks_random(word)]
+                found += [word for word in value.split() if _OF_SECRETS.search(name) or looks_random(word)]
                 continue
             with suppress(NotSetUpError, OSError, ValueError, TypeError, AttributeError, KeyError, IndexError):
                 found += [look_up(name, value, environment)] if place == USER else []

@@ -49,7 +49,7 @@ MISTAKES = [
     ),
     (
         {"settings": {"model": "gpr", "approve": True}},
-        "anthropic:, chat:, replay:; approve needs a terminal, and a task has none",
+        "anthropic:, chat:, command:, replay:; approve needs a terminal, and a task has none",
     ),
 ]
 

@@ -197,11 +197,11 @@ def test_what_is_a_secret_of_a_header(project, user):
     write(
         user,
         f'[headers]\nA = "Bearer {random}"\nB = "the platform team"\nC = {{env = "TOKEN"}}\nD = {{file = "{user}/t"}}\n'
-        'E = {env = "SHORT"}\nF = {env = "NONE"}\n',
+        'E = {env = "SHORT"}\nF = {env = "NONE"}\nAuthorization = "Basic letters-alone"\n',
     )
     write(project.agent_config, '[headers]\nG = {env = "TOKEN2"}\n')
     secrets = find_secrets(project, {"TOKEN": f"Bearer {TOKEN}", "SHORT": "abc", "TOKEN2": "not-the-projects"})
-    assert {*secrets} == {random, f"Bearer {TOKEN}", TOKEN, FILED}
+    assert {*secrets} == {random, "letters-alone", f"Bearer {TOKEN}", TOKEN, FILED}
 
 
 @pytest.mark.slow
