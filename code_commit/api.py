@@ -15,6 +15,7 @@ from typing import Any
 from code_commit.apply.restore import redo as redo_changes
 from code_commit.build import hardened_meanwhile
 from code_commit.check import RunInputs, inspect_run, repair_inputs_of
+from code_commit.check import find_llm_problems as find_problems
 from code_commit.check.codebase import check_codebase
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
@@ -39,6 +40,8 @@ from code_commit.runs.list import UnreadableRun, find_run_folders, read_run
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import Event, RunRecord
 from code_commit.settings import (
+    COMMAND_LINE,
+    ENVIRONMENT,
     FILE,
     SETTINGS,
     Facet,
@@ -251,6 +254,18 @@ def count_missing_keys(directory: Folder, runs: Iterable[Mapping[str, Any]]) -> 
                     raise
                 missing[error.provider] += 1
     return missing
+
+
+def find_llm_problems(directory: Folder, settings: Mapping[str, Any], *, is_elsewhere: bool) -> list[str]:
+    """Return what keeps a run with these settings of config.toml from asking its LLMs, but for missing keys.
+
+    Nothing is asked. A run `is_elsewhere` that has another environment, and keys that are not known here. Raises
+    NotSetUpError.
+    """
+    own, environment = check_settings(settings), {} if is_elsewhere else read_environment(os.environ, [])
+    project = _folder(directory)
+    merged = Settings(**{**environment, **own}, sources={ENVIRONMENT: environment, COMMAND_LINE: own})
+    return find_problems(project, merged, None if is_elsewhere else load_keys(project))
 
 
 def find_addresses(settings: Mapping[str, Any]) -> dict[str, str]:

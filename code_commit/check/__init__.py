@@ -194,6 +194,17 @@ def _plan_with(report: Report, project: Project, inputs: RunInputs, settings: Se
         check_prompt(report, report.plan, codebase)
 
 
+def find_llm_problems(project: Project, settings: Settings, keys: Keys | None) -> list[str]:
+    """Return what keeps a run from asking the LLMs of these settings, but for keys and recorded responses.
+
+    Nothing is asked. Without `keys` (None) they are not known here.
+    """
+    report = Report(Redactor([]), lambda named: f"{named.setting} = {named.value}" if named.value else named.setting)
+    _check_llms(report, project, settings, keys, RunInputs())
+    failed = (check for check in report.checks if check.problem and not isinstance(check.error, NoKeyError))
+    return [str(check.problem) for check in failed if not check.name.endswith("replay")]  # they may come with the tree
+
+
 def _with_room(report: Report, project: Project, llm: LlmConfig, request: CodebaseRequest) -> CodebaseRequest | None:
     try:
         return with_room(project, llm.choice, llm.settings, request)

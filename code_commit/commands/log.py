@@ -222,9 +222,14 @@ def logged_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor) 
 def _print_stats(project: Project, out: str, *, as_json: bool) -> None:
     trials = read_trials(Path(out)) if out else []
     costs = {trial["id"]: Cost(trial["cost_usd"], trial["unsettled_usd"]) for trial in trials}
+    unverified = {trial["id"] for trial in trials if trial["status"] == Status.NOT_VERIFIED}
     runs = ((folder, read_run(folder)) for folder in (runs_of_fleet(Path(out)) if out else find_run_folders(project)))
     found = collect(
-        StatsRun(run, status_of(run), costs.get(folder.name, run.cost))
+        StatsRun(
+            run,
+            Status.NOT_VERIFIED if folder.name in unverified else status_of(run),
+            costs.get(folder.name, run.cost),
+        )
         for folder, run in runs
         if isinstance(run, RunRecord)
     )

@@ -5,16 +5,17 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from code_commit.api import compare, count_missing_keys, is_of_earlier_version
+from code_commit.api import compare, count_missing_keys, find_llm_problems, is_of_earlier_version
 from code_commit.commands.output import print_failure, print_json, print_text
 from code_commit.errors import (
     EXIT_BUILD_FAILED,
@@ -69,7 +70,7 @@ class Plan(NamedTuple):
 
 def is_wanted(task: FleetTask, earlier: Result | None, options: FleetOptions) -> bool:
     """Tell whether the task is to be done; `earlier` is its result of before."""
-    if earlier is None or earlier.digest not in task.digests or earlier.is_open or options.only:
+    if earlier is None or not task.is_of(earlier) or earlier.is_open or options.only:
         return True
     return options.failed and not earlier.is_green
 
@@ -81,7 +82,7 @@ def _plan(options: FleetOptions, tasks: Sequence[FleetTask], out: Path) -> Plan:
     kept, left = ([task for task in tasks if (task.id in wanted) == each] for each in (False, True))
     left = left[: options.first]
     green = [task for task in left if task.id in earlier and earlier[task.id].is_green]
-    changed = [task for task in green if task.id in moved or earlier[task.id].digest not in task.digests]
+    changed = [task for task in green if task.id in moved or not task.is_of(earlier[task.id])]
     return Plan(earlier, kept, left, {task.id for task in changed if earlier[task.id].identity == task.identity})
 
 
@@ -119,10 +120,7 @@ def _carry_out(options: FleetOptions) -> int:
     own = read_user_settings(Project(Path(os.path.realpath("."))), os.environ, faults)
     if faults:
         raise NotSetUpError("\n".join(faults))
-    tasks = with_defaults_of_user(_listed(options), own)
-    if options.model or options.setting or options.trials > 1:
-        settings = [*(f"model={model}" for model in options.model), *options.setting]
-        tasks = make_matrix(tasks, settings, options.trials)
+    tasks = _in_each_way(options, with_defaults_of_user(_listed(options), own))
     if unknown := set(options.only) - {task.id for task in tasks}:
         raise NotSetUpError(
             f"{options.tasks or options.repositories} has no task {', '.join(map(shown, sorted(unknown)))}"
@@ -142,6 +140,12 @@ def _carry_out(options: FleetOptions) -> int:
     out = Path(os.path.realpath(options.out))  # it may be a link
     with results_folder(out):
         return _do(options, chosen, {task.id for task in tasks}, out)
+
+
+def _in_each_way(options: FleetOptions, tasks: list[FleetTask]) -> list[FleetTask]:
+    """Return the tasks in each combination of the options' settings. Raises NotSetUpError."""
+    settings = [*(f"model={model}" for model in options.model), *options.setting]
+    return make_matrix(tasks, settings, options.trials) if settings or options.trials > 1 else tasks
 
 
 def _check(options: FleetOptions, tasks: Sequence[FleetTask]) -> int:
@@ -176,12 +180,35 @@ def _require_safe_cluster(options: FleetOptions, tasks: list[FleetTask]) -> None
         raise NotSetUpError(f'{why}: {message}; use tls://, or sandbox = "strict" in each task, or --insecure')
 
 
-def _require_keys(tasks: Sequence[FleetTask]) -> None:
-    """Raise NotSetUpError, once for all tasks, where they name models on this machine that it has no key for."""
+@contextmanager
+def _linked_keys() -> Iterator[str]:
+    """Give a folder of a project that has nothing but links to the keys of this machine."""
     with TemporaryDirectory() as folder:
         config = Path(folder, AGENT_CONFIG)
         config.mkdir(mode=0o700)
         link_keys(config)
+        yield folder
+
+
+def _find_mistakes(options: FleetOptions, tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int, str]]:
+    """Yield what a run would refuse of each task: of its commit, and of its LLMs in each combination of settings."""
+    yield from find_unfit(tasks)
+    limit = {} if options.max_cost is None else {"max_cost": options.max_cost}
+    known: dict[str, list[str]] = {}
+    with _linked_keys() as folder:
+        for number, task in tasks.items():
+            found: list[str] = []
+            for settings in (limit | each.settings for each in _in_each_way(options._replace(trials=1), [task])):
+                key = json.dumps(settings, sort_keys=True)
+                if key not in known:
+                    known[key] = find_llm_problems(folder, settings, is_elsewhere=options.scheduler is not None)
+                found += known[key]
+            yield from ((number, problem) for problem in dict.fromkeys(found))
+
+
+def _require_keys(tasks: Sequence[FleetTask]) -> None:
+    """Raise NotSetUpError, once for all tasks, where they name models on this machine that it has no key for."""
+    with _linked_keys() as folder:
         lacking = count_missing_keys(folder, [task.settings for task in tasks])
     place = os.environ.get(KEYS_VARIABLE, "")
     if lacking and place and not is_folder(place):
@@ -295,7 +322,7 @@ def _listed(options: FleetOptions) -> list[FleetTask]:
         raise NotSetUpError("name the list of tasks: code-commit fleet TASKS --out OUT, or -m TEXT --repositories FILE")
     if (options.build or options.build_instead) and not task:
         raise NotSetUpError('--build is for -m: a list has a first line {"defaults": {"build": ...}}')
-    look = find_unfit if options.check else None
+    look = partial(_find_mistakes, options) if options.check else None
     if options.tasks:
         return read_tasks(Path(options.tasks), look)
     file, purpose = options.repositories, "write a path or URL into each line"

@@ -7,7 +7,7 @@ it costs again: a task that Dask itself starts a second time returns at once.
 import os
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future as Answer
 from concurrent.futures import wait
 from contextlib import ExitStack, suppress
@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from distributed import CancelledError, Future, KilledWorker
 
-from code_commit.errors import ClusterError, CodeCommitError
+from code_commit.errors import ClusterError, CodeCommitError, NoKeyError
 from code_commit.fleet import FleetOptions
 from code_commit.fleet.builds import Source
 from code_commit.fleet.cluster import SCHEDULER_LOST, SchedulerLostError, ask_worker, connect, own_folder
@@ -58,15 +58,16 @@ _SECONDS_BETWEEN_LOGS, _SECONDS_TO_ANSWER, _SECONDS_FROZEN = 1, 5, 60
 class _QueuedTask:
     """A task that waits, or was sent to a worker.
 
-    `failed` counts its runs that ended by its host's failure, `lost` the workers that were lost with it or could not do
-    it; the latter are `unfit` for it. `need` is the cost of its next call if its limit was too low for that; `spent` is
-    the cost of its runs before it was sent, `continued` the cost of the run that it continues, `most` what that may
-    cost in all. `start` names the start that a worker has begun, and whose end is not known.
+    `failed` counts its runs that ended by its host's failure, `lost` the workers that were lost with it or failed;
+    those that could not begin it are `unfit` for it, each with the reason. `need` is the cost of its next call if its
+    limit was too low for that; `spent` is the cost of its runs before it was sent, `continued` the cost of the run that
+    it continues, `most` what that may cost in all. `start` names the start that a worker has begun, and whose end is
+    not known.
     """
 
     task: FleetTask
     lost: int = 0
-    unfit: set[str] = field(default_factory=set)
+    unfit: dict[str, str] = field(default_factory=dict)
     need: float = 0.0
     spent: float = 0.0
     continued: float = 0.0
@@ -84,16 +85,23 @@ class _QueuedTask:
         return own and max(own - self.continued, ROUNDING)
 
 
-def blamed_workers(result: Result, unfit: Collection[str]) -> dict[str, str]:
+def unfit_reason(result: Result) -> str:
+    """Return why the worker of a result could not begin its task, where another one may; "" where it is not known."""
+    if result.error == "clone":
+        return f"{result.repository} could not be cloned"
+    return result.message if result.status == Status.NOT_SET_UP and result.error == NoKeyError.kind else ""
+
+
+def blamed_workers(result: Result, unfit: Mapping[str, str]) -> dict[str, str]:
     """Return the faulty workers that a result reveals, each with the reason.
 
-    If the machine failed, that is its own worker; if it could clone its repository, those that could not (`unfit`).
+    If the machine failed, that is its own worker; if the task could begin, those that could not begin it (`unfit`).
     """
     if result.status == Status.MACHINE_FAILED and result.error != "patch":
         return {result.worker: result.message}
-    if result.error == "clone" or result.status == Status.NOT_SET_UP:
+    if unfit_reason(result) or result.status == Status.NOT_SET_UP:
         return {}
-    return dict.fromkeys({*unfit} - {result.worker}, f"{result.repository} could not be cloned")
+    return {worker: why for worker, why in unfit.items() if worker != result.worker}
 
 
 class Dispatcher:
@@ -261,7 +269,10 @@ class Dispatcher:
         if task.path is None or self._cluster.is_local:
             return Source(task.place)
         if task.place not in self._bundles:
-            bundle = ask_git(["bundle", "create", "-q", "-", "--all", "HEAD"], task.path)
+            try:
+                bundle = ask_git(["bundle", "create", "-q", "-", "--all", "HEAD"], task.path)
+            except OSError as error:  # the folder is gone
+                return Source(task.place, problem=f"{shown(task.place)}: {error.strerror}")
             if bundle.returncode != 0:  # as of an empty repository
                 complaint = shown(bundle.stderr.decode("utf-8", "replace").strip())
                 return Source(task.place, problem=f"git bundle of {task.repository}: {complaint}")
@@ -327,7 +338,7 @@ class Dispatcher:
             if result is None:
                 self._lose(sent)
             is_too_dear = self._settle(number, sent, outcome)
-            sent.lost += is_worker_lost
+            sent.lost += is_worker_lost and not (result and unfit_reason(result))
             if result is None:
                 self._bundles.pop(sent.task.place, None)  # the lost worker may have been the only one that had it
             if is_too_dear or is_tried_again:
@@ -394,7 +405,7 @@ class Dispatcher:
     def _is_worker_lost(self, sent: _QueuedTask, result: Result | None) -> bool:
         """Return whether a task needs another worker; record the faults of workers.
 
-        A clone that fails is the worker's fault if another worker can make it.
+        A clone that fails, or a key that is missing, is the worker's fault if another worker has it.
         """
         if result is None:
             return True
@@ -403,8 +414,8 @@ class Dispatcher:
             self._faults[worker].append(why)
             if len(self._faults[worker]) == _MOST_FAULTS:
                 self._table.say(f"the worker {worker} gets no more tasks, {_MOST_FAULTS} failed there: {why}")
-        if result.worker in faults or result.error == "clone":
-            sent.unfit.add(result.worker)
+        if result.worker in faults or unfit_reason(result):
+            sent.unfit[result.worker] = unfit_reason(result) or result.message
             return any(worker not in sent.unfit for worker in self._client.nthreads())
         sent.unfit.clear()
         return False

@@ -68,7 +68,8 @@ class Result:
     that ended with it. `cost_usd` is what was settled, over all runs of the task, None where a price is unknown;
     `unsettled_usd` is what may have been paid beside it. `runs` has both of each run, and of each start that was lost:
     without a bound (None) where nothing limited it. `needed_usd` is the cost of the call that `--max-cost` did not
-    allow. `is_build_supplied` tells whether the build.sh that passed came from the list of tasks.
+    allow. `is_build_supplied` tells whether the build.sh that passed came from the list of tasks; else `without_build`
+    is the digest of the line without its build.
     """
 
     id: str
@@ -104,6 +105,7 @@ class Result:
     baseline: str = ""
     unsettled_usd: float = 0.0
     is_build_supplied: bool = False
+    without_build: str = ""
     start: str = ""
     runs: dict[str, tuple[float | None, float | None]] = field(default_factory=dict)
 

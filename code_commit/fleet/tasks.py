@@ -39,6 +39,11 @@ _NOT_IN_PROMPT = settings_for(Facet.LIMIT, Facet.BUILD, Facet.OUTPUT)
 """Settings that affect neither the prompt nor the answer."""
 _ADDED = settings_for(Facet.ADDED)
 
+_REMOTE = re.compile(
+    r"(?:(?P<scheme>[a-z+]+)://(?:[^/]*@)?(?P<host>[^/]*?)(?::(?:22|80|443))?/|(?:[^/@]*@)?(?P<scp>[^/:@]+):)(?P<path>.+)",
+    re.IGNORECASE,
+)
+"""A URL, or a place on a host as of scp; the usual ports are not of the host's name."""
 NO_BUILD = (
     f'{BUILD_SCRIPT} is missing: supply it as "build" of the task or of the defaults line (with -m: --build FILE)'
 )
@@ -81,6 +86,7 @@ class FleetTask(BaseModel):
         str, Field(description="a name for this combination of settings, whose results are summed up separately")
     ] = ""
     _list: Path = PrivateAttr(Path())
+    _words: str = PrivateAttr("")
     _solution: Solution | None = PrivateAttr(None)
 
     @field_validator("repository")
@@ -132,17 +138,27 @@ class FleetTask(BaseModel):
 
     @property
     def digest(self) -> str:
-        """The hash of the line, without its limits of money and time and without the order of settings and files."""
+        """The hash of the line, without its limits of money and time, its label and the order of settings and files."""
         return self.digests[0]
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """The digest, and that of earlier versions, which depended on the order of settings and files."""
+        """The digest, and those of earlier versions, which depended on the label, and on the order too."""
         settings = {name: value for name, value in self.settings.items() if name not in LIMITS}
         members = {"settings": settings, "overlay": self.overlay, "verify": self.verify}
         in_order = {name: dict(sorted(pairs.items())) for name, pairs in members.items()}
-        lines = [self.model_copy(update={"timeout": None, **each}) for each in (in_order, members)]
+        ways = [("", in_order), *((self._words or self.label, each) for each in (in_order, members))]
+        lines = [self.model_copy(update={"timeout": None, "label": label, **each}) for label, each in ways]
         return tuple(_hash(line.model_dump_json()) for line in lines)
+
+    @property
+    def without_build(self) -> str:
+        """The digest of the line without its build, which only counts where the commit has none."""
+        return self.model_copy(update={"build": ""}).digest
+
+    def is_of(self, result: Result) -> bool:
+        """Tell whether a result is one of this line, or of one that had another build and needed none."""
+        return result.digest in self.digests or result.without_build == self.without_build
 
     @property
     def identity(self) -> str:
@@ -193,11 +209,14 @@ def read_tasks(path: Path, look: Look | None = None) -> list[FleetTask]:
 
 
 def list_repositories(repositories: Sequence[str], folder: Path, values: Mapping[str, Any]) -> list[str]:
-    """Return the line of a task for each repository, and a blank line for each comment and each one named before."""
+    """Return the line of a task for each repository, and a blank line for each comment and each one named before.
+
+    One that is spelled in another way is the same: as another path, or with `.git`, another user or scheme.
+    """
     names: Counter[str] = Counter()
     lines, known = [], {""}
     for repository in map(str.strip, repositories):
-        place = repository if ":" in repository else os.path.normpath(repository) if repository else ""
+        place = _spelled_alike(repository, folder)
         if place in known or repository.startswith("#"):
             lines.append("")
             continue
@@ -210,9 +229,10 @@ def list_repositories(repositories: Sequence[str], folder: Path, values: Mapping
 
 
 def make_matrix(tasks: Sequence[FleetTask], settings: Sequence[str], trials: int) -> list[FleetTask]:
-    """Return each task `trials` times for each combination of settings (`NAME=VALUE`), which is its label.
+    """Return each task `trials` times for each combination of settings (`NAME=VALUE`).
 
-    A single combination is in no id; with a single trial it is no label either. Raises NotSetUpError.
+    Its label is the model and the values that differ, its id has all values. A single combination is in no id; with a
+    single trial it has no label either. Raises NotSetUpError.
     """
     axes: dict[str, dict[str, Any]] = {}
     for name, sign, text in (setting.partition("=") for setting in settings):
@@ -225,19 +245,22 @@ def make_matrix(tasks: Sequence[FleetTask], settings: Sequence[str], trials: int
             raise NotSetUpError(f"--setting: {shown(name)} {why}") from error
     made, ways = [], list(product(*(axis.items() for axis in axes.values())))
     for task, way, trial in product(tasks, ways, range(1, trials + 1)):
-        label, values = ",".join(word for word, _ in way), [value for _, value in way]
+        words, values = ",".join(word for word, _ in way), [value for _, value in way]
         is_one = len(ways) == 1
         own: dict[str, Any] = {"settings": {**_bound(task.settings), **dict(zip(axes, values, strict=True))}}
-        slug = "" if is_one else re.sub(r"[^A-Za-z0-9._-]+", "-", label)
-        short = slug if len(slug) <= _LONGEST_SLUG else f"{slug[-_LONGEST_SLUG:]}-{_hash(label)[:8]}"
+        slug = "" if is_one else re.sub(r"[^A-Za-z0-9._-]+", "-", words)
+        short = slug if len(slug) <= _LONGEST_SLUG else f"{slug[-_LONGEST_SLUG:]}-{_hash(words)[:8]}"
         name = ".".join([task.id, *filter(None, [short]), *([str(trial)] if trial > 1 else [])])
         if trials > 1 or not is_one:
+            differing = [word for name, (word, _) in zip(axes, way, strict=True) if len(axes[name]) > 1]
+            model = own["settings"].get("model", "")
+            label = ",".join(dict.fromkeys(filter(None, [str(model), *differing])))
             own |= {"task": task.task or task.id, "label": label or task.label}
         try:
             made.append(FleetTask.model_validate({**task.model_dump(), "id": name, **own}))
         except ValidationError as error:
             raise NotSetUpError("\n".join(f"{name}: {_explained(details)}" for details in error.errors())) from error
-        made[-1]._list = task._list  # noqa: SLF001 - no field of the line
+        made[-1]._list, made[-1]._words = task._list, words or task.label if "task" in own else ""  # noqa: SLF001 - no fields of the line
     for _, mistake in _taken({number: task.id for number, task in enumerate(made)}):
         raise NotSetUpError(mistake)
     return made
@@ -283,6 +306,15 @@ def with_defaults_of_user(tasks: Sequence[FleetTask], own: Mapping[str, Any]) ->
 
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _spelled_alike(repository: str, folder: Path) -> str:
+    """Return what all spellings of a repository share: the host and the path of a URL, the real path of a folder."""
+    remote = _REMOTE.fullmatch(repository)
+    if remote and remote["scheme"] != "file":
+        return f"{(remote['host'] or remote['scp']).lower()}/{remote['path'].strip('/').removesuffix('.git')}"
+    path = f"/{remote['path']}" if remote else repository
+    return path and os.path.realpath(folder / Path(path).expanduser()).removesuffix("/.git")
 
 
 def _name_of(repository: str, folder: Path) -> str:

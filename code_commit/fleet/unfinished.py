@@ -139,8 +139,8 @@ def starts_file(folder: Path, start: str, *, is_over: bool) -> bytes:
 
 def log_path(out: Path, task: FleetTask) -> Path:
     """Return the path of an unfinished task's log, or the path that an earlier version gave it."""
-    ours, earlier = (out / f".{task.id}.{digest[:_DIGITS]}.log" for digest in task.digests)
-    return earlier if earlier.exists() and not ours.exists() else ours
+    ours, *earlier = (out / f".{task.id}.{digest[:_DIGITS]}.log" for digest in task.digests)
+    return next((path for path in (ours, *earlier) if path.exists()), ours)
 
 
 class Unfinished:

@@ -196,7 +196,8 @@ class _Run:
             why = f"no patch could be made: {error}"
             kind = "" if isinstance(error, UnansweredError) and tells_of_no_room(error.complaint) else "patch"
             facts |= {**_MACHINE_FAILED, "message": why, "error": kind}
-        facts["is_build_supplied"] = self._workshop.supplies_build
+        is_supplied = self._workshop.supplies_build
+        facts |= {"is_build_supplied": is_supplied, "without_build": "" if is_supplied else self._task.without_build}
         if facts["exit_code"] == 0 and self._task.verify:
             try:
                 facts |= self._verify(patches.tree, folder)

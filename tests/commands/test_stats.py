@@ -186,6 +186,19 @@ def test_of_a_fleet_tasks_against_labels(root: Path, run_code_commit: Run, tmp_p
     assert (new["cost_per_solved"], old["cost_per_solved"]) == (pytest.approx(1.75 / 3), None)
 
 
+def test_what_was_not_verified_is_no_failed_build(root: Path, run_code_commit: Run, tmp_path: Path):
+    """The record beside the log says that the build failed: it has no word for the hidden files."""
+    for name, run in zip(("poor", "bad"), sorted((root / "agent-config/logs").iterdir()), strict=False):
+        shutil.copytree(run, tmp_path / "out" / name)
+        record = json.loads((tmp_path / "out" / name / "run.json").read_text())
+        (tmp_path / "out" / name / "run.json").write_text(json.dumps(record | {"status": "build_failed"}))
+    ends = {"poor": "not_verified", "bad": "build_failed"}
+    lines = [json.dumps({"id": name, "status": end, "exit_code": 1, "runs": {}}) for name, end in ends.items()]
+    (tmp_path / "out/results.jsonl").write_text("\n".join(lines))
+    (stats,) = json.loads(run_code_commit(root, "log", "--stats", "../out", "--json").stdout)["models"]
+    assert stats["ended"] == {"build_failed": 1, "not_verified": 1}
+
+
 def test_damaged_lines_of_a_fleet_count_as_none(root: Path, run_code_commit: Run, tmp_path: Path):
     (run,) = list((root / "agent-config/logs").iterdir())[:1]
     shutil.copytree(run, tmp_path / "out/a.new.1")

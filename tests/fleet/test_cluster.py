@@ -27,6 +27,7 @@ from fleet_tools import (
     descendants_of,
     fleet_words,
     is_running,
+    make_answers,
     make_list,
     make_repository,
     pending,
@@ -533,6 +534,28 @@ def test_a_failing_worker_gets_no_more_tasks_and_they_run_elsewhere(cluster, ser
     assert any(why in done.stderr for why in told), done.stderr
     assert len(server.calls) == 8
     assert len({result["worker"] for result in results(tmp_path).values()}) == 1
+
+
+@pytest.mark.slow
+def test_a_worker_without_the_key_gives_its_tasks_to_others_and_a_clone_that_is_gone_is_one_not_set_up(
+    forked_fleet, tmp_path, monkeypatch
+):
+    repository, model = make_repository(tmp_path / "repository"), make_answers(tmp_path / "answers", RIGHT)
+    lines = [task(f"t{number}", repository, model, settings={"fallback_model": "openai"}) for number in range(6)]
+    tasks = make_list(tmp_path / "tasks.jsonl", *lines, task("gone", tmp_path / "gone", model))
+    (tmp_path / "cluster").mkdir()
+    with closing(Cluster(tmp_path / "cluster", forked_fleet, workers="abc")) as cluster:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+        cluster.start_worker("d")
+        done = cluster.run_fleet(tasks)
+    found = results(tmp_path)
+    assert (done.returncode, "6 of 7 tasks green, 1 not set up" in done.stderr) == (1, True), done.stderr
+    assert len({found[f"t{number}"]["worker"] for number in range(6)}) == 1
+    assert (found["gone"]["status"], found["gone"]["message"]) == (
+        "not_set_up",
+        f"{tmp_path}/gone: No such file or directory",
+    )
+    assert "gets no more tasks, 2 failed there: the worker has no usable key" in done.stderr
 
 
 def test_a_lost_scheduler_s_connection_that_does_not_close_is_left(monkeypatch):

@@ -177,7 +177,7 @@ def test_one_task_for_many_repositories_that_lack_build_and_ignore_line(forked_f
 
 @pytest.mark.slow
 def test_a_build_is_supplied_where_there_is_none_and_another_one_asks_no_llm_again(tmp_path, cluster, server):
-    """Green tasks are built again without the LLM, the others run again."""
+    """Green tasks are built again without the LLM, the others run again, but for those that have a build of their own."""
     make_repository(tmp_path / "own", "echo its own; exit 1")
     bare = make_repository(tmp_path / "bare")
     git(bare, "rm", "-q", "build.sh")
@@ -199,9 +199,9 @@ def test_a_build_is_supplied_where_there_is_none_and_another_one_asks_no_llm_aga
     before = {line["id"]: line for line in results(tmp_path).values()}
     (tmp_path / "build").write_text("#!/bin/sh\n# a comment\ngrep ok ok.txt && echo again\n")
     checked = cluster.run_fleet(tmp_path, *words[1:], "--build", build, "--check", listed=False)
-    assert checked.stdout.endswith("0 kept, 0 would go on, 1 would be built again, 1 would begin\n")
+    assert checked.stdout.endswith("1 kept, 0 would go on, 1 would be built again, 0 would begin\n")
     ends, calls, told = run_with("--build", build)
-    assert (ends, calls) == ({"own": 1, "bare": 0}, 1), told
+    assert (ends, calls) == ({"own": 1, "bare": 0}, 0), told
     bare = next(line for line in results(tmp_path).values() if line["repository"] == "bare")
     assert (bare["cost_usd"], bare["patch"]) == (before[bare["id"]]["cost_usd"], before[bare["id"]]["patch"])
     assert "again" in (tmp_path / "out" / bare["id"] / "log" / "1-build.txt").read_text()
@@ -271,8 +271,8 @@ def test_models_and_trials_side_by_side(tmp_path, cluster):
     assert "2 of 4 tasks green" in done.stderr
     found = results(tmp_path).values()
     assert {(line["task"], line["label"], line["exit_code"]) for line in found} == {
-        ("a", f"{good},max_repairs=0", 0),
-        ("a", f"{poor},max_repairs=0", 1),
+        ("a", good, 0),
+        ("a", poor, 1),
     }
     assert {path.name for path in (tmp_path / "out").iterdir() if path.is_dir()} == {line["id"] for line in found}
     again = cluster.run_fleet(tasks, *words, "--json")
@@ -412,6 +412,52 @@ def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, ca
     monkeypatch.setenv("CODE_COMMIT_KEY", str(tmp_path))
     hint = "did you mean 'CODE_COMMIT_KEYS'?"
     assert told(tasks, "--check") == f"environment variable CODE_COMMIT_KEY names no option; {hint}"
+
+
+def test_a_check_makes_the_checks_of_a_run_in_all_lines(tmp_path, monkeypatch):
+    """Address, model and price of each LLM are looked at without asking anybody; a price is missed with a limit alone."""
+    repository, url = make_repository(tmp_path / "repository"), "http://127.0.0.1:9/v1"
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+    lines = [
+        task("fine", repository, "openai"),
+        task(
+            "own",
+            repository,
+            settings={"model": "chat:own", "base_url": url, "prices": {"own": {"input": 1, "output": 2}}},
+        ),
+        task("dear", repository, settings={"model": "chat:dear", "base_url": url}),
+        task("nowhere", repository, "chat:x"),
+        task("odd", repository, settings={"model": "chat:x", "base_url": "127.0.0.1:9"}),
+        task("gone", tmp_path / "gone", f"replay:{tmp_path}/no-such"),
+        task("second", repository, settings={"model": "openai", "fallback_model": "chat:y"}),
+    ]
+    order = FleetOptions(tasks=str(make_list(tmp_path / "tasks.jsonl", *lines)), check=True)
+
+    def told(**options):
+        with pytest.raises(NotSetUpError) as refused:
+            run(order._replace(**options))
+        return [line.partition(".jsonl:")[2] for line in str(refused.value).split("\n")[1:]]
+
+    second = "7: fallback_model = chat: needs fallback_base_url, such as http://127.0.0.1:11434/v1"
+    odd, gone = (
+        "5: base_url lacks https:// or http:// at its beginning",
+        f"6: repository: {tmp_path}/gone is not a git repository",
+    )
+    assert told() == ["4: model = chat: needs base_url, such as http://127.0.0.1:11434/v1", odd, gone, second]
+    of_price = [line.partition(":")[::2] for line in told(max_cost=1.0) if "max_cost needs a price for" in line]
+    assert [(line, what.split()[5]) for line, what in of_price] == [
+        ("3", "dear:"),
+        ("4", "x:"),
+        ("5", "x:"),
+        ("7", "y:"),
+    ]
+    assert told(max_cost=1.0) == told(max_cost=1.0, scheduler="tls://127.0.0.1:9")
+    in_both_ways = told(model=["openai", "gemini"])
+    assert [line[:28] for line in in_both_ways[:4:2]] == [
+        "2: base_url is for chat, and",
+        "3: base_url is for chat, and",
+    ]
+    assert in_both_ways[4:] == [odd, gone, second], "each once"
 
 
 STRICT, OFF = {"sandbox": "strict"}, {"sandbox": "off"}

@@ -159,7 +159,7 @@ def test_each_task_is_done_in_each_way_so_many_times(tmp_path):
     assert len({task.id for task in made}) == len(made) == 2 * 2 * 2 * 2
     one, again, two, *_ = made
     assert (one.id, again.id) == ("a.openai-strict-true-max_repairs-0", "a.openai-strict-true-max_repairs-0.2")
-    assert (one.task, one.label, again.label) == ("a", "openai,strict=true,max_repairs=0", one.label)
+    assert (one.task, one.label, again.label) == ("a", "openai,max_repairs=0", one.label)
     assert one.settings == {"max_repairs": 0, "model": "openai", "strict": True}
     assert two.settings["max_repairs"] == 3
     assert {task.label.split(",")[0] for task in made} == {"openai", long}
@@ -198,7 +198,7 @@ def test_a_list_of_repositories_names_its_tasks_after_them(tmp_path):
         " # a comment",
         "../api",
         "team/api.git/",
-        " . ",
+        " ./api ",
         ".././api/",
     ]
     found = [
@@ -207,6 +207,27 @@ def test_a_list_of_repositories_names_its_tasks_after_them(tmp_path):
     names = ["team-sub-web", "team-web", None, "api", "api-2", "api-3", None]
     assert [line.get("id") for line in found] == names
     assert found[3] == {"id": "api", "repository": "../api", "query": "Do it."}
+
+
+def test_a_repository_in_two_spellings_is_one(tmp_path):
+    for name in ("api", "web"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link").symlink_to("api")
+    same = [
+        [
+            "https://git.example.org/team/web.git",
+            "https://me@GIT.example.org:443/team/web/",
+            "git@git.example.org:team/web",
+        ],
+        ["ssh://git@example.org:22/team/web.git/", "git@example.org:team/web.git", "example.org:/team/web"],
+        ["http://127.0.0.1:8080/web", "http://127.0.0.1:8080/web.git"],
+        ["http://127.0.0.1:8081/web"],
+        ["https://example.org/Team/web"],
+        ["api", "./api/", str(tmp_path / "api"), "link", "web/../api/.git", f"file://{tmp_path}/api"],
+        ["web"],
+    ]
+    lines = list_repositories([each for spellings in same for each in spellings], tmp_path, {})
+    assert [json.loads(line)["repository"] for line in lines if line] == [spellings[0] for spellings in same]
 
 
 def test_a_base_url_stays_with_the_provider_of_its_own_line_or_list(tmp_path):
