@@ -254,7 +254,7 @@ class CommandParser(argparse.ArgumentParser):
         return did_you_mean("-m" if name == "--message" else name, self._option_string_actions)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        is_command = action.metavar == "COMMAND"
+        is_command = action.metavar == "COMMAND" and not action.option_strings
         task = self._unquoted_task(value) if is_command else []
         if action.choices is None or (value in action.choices and not task):
             return

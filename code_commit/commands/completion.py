@@ -46,5 +46,5 @@ def _complete_files(parsers: Iterable[ArgumentParser]) -> None:
         for action in parser._actions:  # noqa: SLF001 - argparse tells them in no other way
             if kind := _FILES.get(str(action.metavar)):
                 action.complete = kind  # type: ignore[attr-defined] # where shtab looks for it
-            if action.metavar == "COMMAND":
-                _complete_files(action.choices.values())  # type: ignore[union-attr]
+            if isinstance(action.choices, dict):  # a parser for each command
+                _complete_files(action.choices.values())
