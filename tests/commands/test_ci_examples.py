@@ -1,5 +1,6 @@
 """The examples for CI: they are YAML, and their shell steps do in a red repository what they promise."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -132,7 +133,6 @@ def test_the_jobs_of_gitlab(answer, code, root: Path):
     variables = {"CI": "true", "CI_PROJECT_DIR": str(root)}
     assert shell(root, "\n".join(jobs["default"]["before_script"]), variables).returncode == 0
     assert shell(root, "\n".join(jobs["build"]["script"]), variables).returncode == 1
-    assert jobs["build"]["artifacts"]["paths"] == ["agent-config/red-build.txt"]
 
     job = jobs["repair"]
     assert (job["when"], jobs["stages"]) == ("on_failure", ["build", "repair"])
@@ -152,10 +152,204 @@ def test_the_jobs_of_gitlab(answer, code, root: Path):
 
 
 def test_the_examples_name_only_settings_that_there_are():
+    github = [read("github-actions.yml")["jobs"]["build"], *read("github-repair.yml")["jobs"].values()]
     for variables in (
-        read("gitlab-ci.yml")["repair"]["variables"],
-        *(step.get("env", {}) for step in read("github-actions.yml")["jobs"]["build"]["steps"]),
+        *(read(name)["repair"]["variables"] for name in ("gitlab-ci.yml", "gitlab-repair.yml")),
+        *(step.get("env", {}) for job in github for step in job["steps"]),
     ):
         for name in variables:
             if name.startswith("CODE_COMMIT_"):
                 assert name.removeprefix("CODE_COMMIT_").lower() in OPTIONS
+
+
+STUB = """#!/bin/sh
+{ printf '%s|' "$(basename "$0")" "$@"; echo; } >>"$STUB_CALLS"
+case "$1 $2" in
+  "pr list") while [ "$1" != --jq ]; do shift; done; exec jq -r "$2" "$STUB_PULLS" ;;
+  "run view") cat "$STUB_LOG" ;;
+esac
+"""
+CI_LOG = "build\tUNKNOWN STEP\t2026-11-28T01:02:03.1234567Z ok.txt:1: CI says that it is not ok\n"
+
+
+@pytest.fixture
+def branch(root: Path, tmp_path: Path) -> str:
+    """A red branch of a repository with a bare origin; return its commit."""
+    git(tmp_path, "init", "-q", "--bare", "origin.git")
+    git(root, "remote", "add", "origin", str(tmp_path / "origin.git"))
+    git(root, "push", "-q", "origin", "main")
+    git(root, "switch", "-qc", "feature")
+    (root / "feature.txt").write_text("feature\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "feature")
+    git(root, "push", "-q", "origin", "feature")
+    for name in ("gh", "glab"):
+        (tmp_path / "bin" / name).write_text(STUB)
+        (tmp_path / "bin" / name).chmod(0o755)
+    (tmp_path / "ci-log").write_text(CI_LOG)
+    return git(root, "rev-parse", "HEAD").strip()
+
+
+def stubbed(tmp_path: Path, commit: str, **pull: object) -> dict[str, str]:
+    """Return what the runner and the stubs of gh and glab are told; `pull` differs from the pull request as it is."""
+    pulls = [{"number": 7, "baseRefName": "main", "headRefOid": commit, "isCrossRepository": False} | pull]
+    (tmp_path / "pulls.json").write_text(json.dumps(pulls if pull != {"number": None} else []))
+    files = {"STUB_CALLS": "calls", "STUB_PULLS": "pulls.json", "STUB_LOG": "ci-log", "GITHUB_OUTPUT": "outputs"}
+    paths = {name: str(tmp_path / file) for name, file in files.items()}
+    github = {"BRANCH": "feature", "COMMIT": commit, "RUN": "4711", "NUMBER": "7", "RUNNER_TEMP": str(tmp_path)}
+    return {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "CI": "true", **paths, **github}
+
+
+def outputs(tmp_path: Path) -> dict[str, str]:
+    file = tmp_path / "outputs"
+    return dict(line.split("=", 1) for line in file.read_text().splitlines()) if file.exists() else {}
+
+
+def steps_of(job: str) -> dict[str, Any]:
+    return {step.get("name", step.get("uses")): step for step in read("github-repair.yml")["jobs"][job]["steps"]}
+
+
+def offered(tmp_path: Path, name: str, commit: str) -> None:
+    """Fail unless the origin has the repair on a branch of its own, one commit on top of the red one."""
+    origin = tmp_path / "origin.git"
+    assert git(origin, "rev-parse", f"{name}^").strip() == commit
+    assert git(origin, "show", f"{name}:ok.txt") == "ok\n"
+    assert git(origin, "show", f"{name}:new.txt") == "new\n"
+    assert git(origin, "log", "-1", "--format=%(trailers:key=Repair-Of,valueonly)", name).strip() == "4711"
+    assert git(origin, "rev-parse", "feature").strip() == commit
+
+
+NOT_REPAIRED: dict[str, tuple[dict[str, object], int, str]] = {
+    "it has no label": ({"number": None}, 0, "no open pull request with the label repair"),
+    "it comes from a fork": ({"isCrossRepository": True}, 0, "no open pull request with the label repair"),
+    "it has newer commits": ({"headRefOid": "f" * 40}, 0, "the branch has newer commits"),
+    "it has three repairs": ({}, 3, "3 repairs are on the branch: no more of them"),
+}
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+@pytest.mark.parametrize("name", [*NOT_REPAIRED, "it may be repaired"])
+def test_github_repairs_what_asks_for_it(name, root: Path, branch: str, tmp_path: Path):
+    pull, repairs, message = NOT_REPAIRED.get(name, ({}, 2, ""))
+    for number in range(repairs):
+        git(root, "commit", "-q", "--allow-empty", "-m", "Repair the build", "-m", f"Repair-Of: {number}")
+    commit = git(root, "rev-parse", "HEAD").strip()
+    step = steps_of("repair")["Decide"]
+    done = shell(root, step["run"], {**stubbed(tmp_path, commit, **pull), "MOST_REPAIRS": step["env"]["MOST_REPAIRS"]})
+    assert done.returncode == 0, done.stderr
+    assert message in done.stdout
+    assert outputs(tmp_path) == ({} if message else {"number": "7"})
+    assert "|--head|feature|--label|repair|--state|open|" in (tmp_path / "calls").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("answer", "passes"), [(RIGHT, True), (WRONG, False)])
+def test_github_offers_a_repair_as_a_pull_request(answer, passes, root: Path, branch: str, tmp_path: Path):
+    steps, runner = steps_of("repair"), stubbed(tmp_path, branch)
+    assert shell(root, steps["Read the log of CI"]["run"], runner).returncode == 0
+    with FakeServer([answer] * 4) as server:
+        done = shell(root, steps["Repair"]["run"], runner | to(server, steps["Repair"]["env"]))
+        assert done.returncode == 0, done.stderr
+        assert "CI says that it is not ok" in str(server.requests[0].body)
+        assert ".github/" in str(server.requests[0].body), "what it must not change"
+    assert outputs(tmp_path) == ({"passes": "true"} if passes else {})
+    artifact = tmp_path / "repair"
+    for path in [*artifact.rglob("*.*"), tmp_path / "summary.md"]:
+        assert KEY.encode() not in path.read_bytes()
+    assert "<!doctype html>" in (artifact / "run.html").read_text().lower()
+
+    git(tmp_path, "clone", "-q", "origin.git", "offering")
+    git(tmp_path / "offering", "checkout", "-q", branch)
+    offer = steps_of("offer")
+    assert shell(tmp_path / "offering", offer["Comment"]["run"], runner).returncode == 0
+    assert f"gh|pr|comment|7|--body-file|{artifact}/summary.md|" in (tmp_path / "calls").read_text()
+    assert offer["Offer"]["if"] == "needs.repair.outputs.passes == 'true'"
+    if passes:
+        done = shell(tmp_path / "offering", offer["Offer"]["run"], runner)
+        assert done.returncode == 0, done.stderr
+        offered(tmp_path, "repair/7-4711", branch)
+        assert "gh|pr|create|--base|feature|--head|repair/7-4711|" in (tmp_path / "calls").read_text()
+
+
+def test_a_red_machine_is_no_repair_that_failed(root: Path, branch: str, tmp_path: Path):
+    runner = stubbed(tmp_path, branch) | {"CODE_COMMIT_MODEL": "openai", "CODE_COMMIT_SANDBOX": "off"}
+    (tmp_path / "ci.log").touch()
+    done = shell(root, steps_of("repair")["Repair"]["run"], runner)
+    assert done.returncode == 2, "there is no key"
+    assert "passes" not in outputs(tmp_path)
+
+
+def test_the_guards_of_github():
+    workflow = read("github-repair.yml")
+    repair, offer = workflow["jobs"]["repair"], workflow["jobs"]["offer"]
+    assert workflow["concurrency"] == {"group": "repair-${{ github.event.workflow_run.head_branch }}"}
+    assert workflow["permissions"] == {}
+    assert "head_repository.full_name == github.repository" in repair["if"]
+    assert set(repair["permissions"].values()) == {"read"}, "what runs the branch's code writes nothing"
+    assert "REPAIR_TOKEN" not in str(repair)
+    assert "OPENAI_API_KEY" not in str(offer)
+    assert not any(word in str(offer) for word in ("pip install", "npm ci", "build.sh"))
+    assert [step["name"] for step in repair["steps"] if "secrets." in str(step)] == ["Repair"]
+    for job in (repair, offer):
+        checkout = job["steps"][0]["with"]
+        assert checkout["ref"] == "${{ github.event.workflow_run.head_sha }}"
+        for step in job["steps"]:
+            assert "${{" not in step.get("run", ""), "a branch may be called $(anything)"
+    settings = steps_of("repair")["Repair"]["env"]
+    assert float(settings["CODE_COMMIT_MAX_COST"]) > 0
+    assert {"tests/", ".github/"} <= set(settings["CODE_COMMIT_PROTECT"].split(","))
+
+
+def test_the_guards_of_gitlab():
+    jobs = read("gitlab-repair.yml")
+    (rule,) = jobs[".repair"]["rules"]
+    for guard in (
+        '$CI_PIPELINE_SOURCE == "merge_request_event"',
+        "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_PROJECT_ID",
+        "$CI_MERGE_REQUEST_LABELS =~ /(^|,)repair(,|$)/",
+    ):
+        assert guard in rule["if"]
+    repair, offer = jobs["repair"], jobs["offer"]
+    assert (rule["when"], repair["extends"], offer["extends"]) == ("on_failure", ".repair", ".repair")
+    assert repair["resource_group"] == "repair-$CI_MERGE_REQUEST_IID"
+    assert [job["environment"]["name"] for job in (repair, offer)] == ["repair", "offer"], "each sees its own secret"
+    assert float(repair["variables"]["CODE_COMMIT_MAX_COST"]) > 0
+    assert {"tests/", ".gitlab-ci.yml"} <= set(repair["variables"]["CODE_COMMIT_PROTECT"].split(","))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("answer", "repairs", "code"), [(RIGHT, 2, 0), (WRONG, 0, 1), (RIGHT, 3, 1)], ids=["right", "wrong", "too many"]
+)
+def test_gitlab_offers_a_repair_as_a_merge_request(answer, repairs, code, root: Path, branch: str, tmp_path: Path):
+    for number in range(repairs):
+        git(root, "commit", "-q", "--allow-empty", "-m", "Repair the build", "-m", f"Repair-Of: {number}")
+    git(root, "push", "-q", "origin", "feature")
+    commit, jobs = git(root, "rev-parse", "HEAD").strip(), read("gitlab-repair.yml")
+    request = {"IID": "7", "TARGET_BRANCH_NAME": "main", "SOURCE_BRANCH_NAME": "feature"}
+    runner = {f"CI_MERGE_REQUEST_{name}": value for name, value in request.items()}
+    runner |= {"CI_PROJECT_DIR": str(root), "CI_PIPELINE_ID": "4711", "REPAIR_TOKEN": "token", "CI_SERVER_HOST": "host"}
+    runner |= stubbed(tmp_path, commit) | {"PUSH_URL": str(tmp_path / "origin.git")}
+    assert shell(root, "\n".join(jobs["build"]["script"]), runner).returncode == 1
+    assert jobs["build"]["artifacts"]["paths"] == ["agent-config/ci.log"]
+
+    job = jobs["repair"]
+    first = next(number for number, line in enumerate(job["script"]) if line.startswith("git config"))
+    with FakeServer([answer] * 4) as server:
+        variables = {**runner, **job["variables"], **to(server, job["variables"])}
+        done = shell(root, "\n".join(job["script"][first:]), variables)
+        assert done.returncode == code, done.stderr
+        assert len(server.requests) == 0 if repairs == 3 else "not yet" in str(server.requests[0].body)
+    git(tmp_path, "clone", "-q", "origin.git", "offering")
+    git(tmp_path / "offering", "checkout", "-q", commit)
+    if (root / "agent-config/repair").exists():
+        shutil.copytree(root / "agent-config/repair", tmp_path / "offering/agent-config/repair")
+    done = shell(tmp_path / "offering", "\n".join(jobs["offer"]["script"]), runner)
+    assert done.returncode == 0, done.stderr
+    calls = (tmp_path / "calls").read_text() if (tmp_path / "calls").exists() else ""
+    assert ("glab|mr|note|7|--message|## " in calls) == (repairs < 3)
+    if code == 0:
+        offered(tmp_path, "repair/7-4711", commit)
+        assert "glab|mr|create|--yes|--source-branch|repair/7-4711|--target-branch|feature|" in calls
+    else:
+        assert "repair/" not in git(tmp_path / "origin.git", "branch", "--list")
