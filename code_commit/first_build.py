@@ -1,7 +1,7 @@
 """The build before anything is sent: it tells the LLM what fails, and nothing is paid for where it cannot be run."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -53,42 +53,41 @@ def building_first(plan: RunPlan, progress: Progress) -> Iterator[Begun]:
     cannot be run, that the sandbox or the machine made fail, or that did not end in time. A resumed run that has its
     first build does not repeat it. A repair ends where its build passes, unless it was given the output of another.
     """
+    resumed = plan.inputs.resumed
     if not plan.builds_first:
         yield Begun(plan)
         return
+    if resumed and resumed.record.command == "rollup":  # the choice of files that followed its first build
+        yield Begun(with_first_output(plan, *resumed))
+        return
     if plan.request and not plan.request.select and plan.inputs.command == "run":
         require_sendable(plan, codebase_for(plan))
-    resumed = plan.inputs.resumed
     hold_signals()
     harden_process()
     plan.project.agent_config.mkdir(mode=0o700, exist_ok=True)
-    with lock_tree(plan.project), ExitStack() as recording:
-        log = None if resumed and resumed.record.command == "rollup" else open_log(plan, progress)
-        if log is not None:
-            recording.enter_context(log)
-            if plan.inputs.given is not None:
-                log.write_bytes(GIVEN_BUILD, plan.inputs.given)
-            if not tells(plan, log.record):
-                with progress, Builder(plan.project, plan.sandbox) as builder:
-                    interruptible(lambda: _build(plan, log, builder))
-        folder, record = (log.folder, log.record) if log else resumed or (Path(), None)
-        plan = with_first_output(plan, folder, record)
-        if log is not None and plan.first is None and plan.inputs.command == "repair":
+    with lock_tree(plan.project), open_log(plan, progress) as log:
+        if plan.inputs.given is not None:
+            log.write_bytes(GIVEN_BUILD, plan.inputs.given)
+        if not _tells(plan, log.record):
+            with progress, Builder(plan.project, plan.sandbox) as builder:
+                interruptible(lambda: _build(plan, log, builder))
+        plan = with_first_output(plan, log.folder, log.record)
+        if plan.first is None and plan.inputs.command == "repair":
             log.finish(Status.SUCCESS, f"nothing to repair: {BUILD_SCRIPT} passes")
         elif plan.first and plan.lack:
             raise plan.lack
         yield Begun(plan, log)
 
 
-def tells(plan: RunPlan, record: RunRecord) -> bool:
+def _tells(plan: RunPlan, record: RunRecord) -> bool:
     """Tell whether the record has a first build with a result: a pass, or a failure that is the code's."""
     build = record.first_build
     return build is not None and not (_is_of_machine(plan, build) or build.refused or build.timed_out)
 
 
-def with_first_output(plan: RunPlan, folder: Path, record: RunRecord | None) -> RunPlan:
+def with_first_output(plan: RunPlan, folder: Path, record: RunRecord) -> RunPlan:
     """Return the plan with the outputs that a log has of a failed first build, and of a given one. Raises LogError."""
-    if record is None or record.first_build is None:
+    if record.first_build is None:
         return plan
     has_passed, has_given = record.first_build.passed, (folder / GIVEN_BUILD).exists()
     if has_passed and not has_given:

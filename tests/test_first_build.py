@@ -217,6 +217,31 @@ def test_a_choice_of_files_comes_after_it_and_knows_its_output(project_folder: P
     assert "Make ok.txt say ok." in (logs[0] / "query.txt").read_text()
 
 
+@pytest.mark.parametrize("step", ["asking", "chosen", "finished"])
+def test_a_choice_of_files_that_was_killed_goes_on_without_another_first_build(
+    step, project_folder: Path, run_code_commit: Run, start_code_commit: Start
+):
+    for number in range(60):
+        (project_folder / f"part_{number:02}.py").write_text(module(f"part_{number:02}", 200))
+    git(project_folder, "add", "-A")
+    build_with(project_folder)
+    program = (
+        "import os; from code_commit.runs.progress import Progress\n"
+        "def step(self, record, event):\n"
+        f"    if event == {step!r}: os.kill(os.getpid(), 9)\n"
+        "Progress.step = step\n"
+    )
+    words = ["--build-first", "--rollup", "select", *replay(project_folder, CHOICE, RIGHT)]
+    start_code_commit(project_folder, *words, before=program).wait(timeout=180)
+    assert builds(project_folder) == 1
+    done = run_code_commit(project_folder, "resume")
+    assert done.returncode == 0, done.stderr
+    assert builds(project_folder) == 2
+    choice, run = runs(project_folder)
+    assert choice["first_build"] == run["first_build"]
+    assert "it must say ok\nnot yet\n" in (project_folder / run["log_dir"] / "1-query.txt").read_text()
+
+
 def test_where_nothing_has_to_be_chosen_there_is_one_run(project_folder: Path, run_code_commit: Run):
     build_with(project_folder)
     done = run_code_commit(project_folder, "--build-first", "--rollup", "select", *replay(project_folder))

@@ -68,7 +68,7 @@ def print_json(document: str | bytes) -> None:
 
 def show_end(project: Project, record: RunRecord) -> int:
     """Print the diff of a dry run, unless the record is printed, and return the exit code."""
-    if record.options["dry_run"] and not record.options["json"]:
+    if record.options["dry_run"] and record.attempts and not record.options["json"]:
         diff = (project.root / record.log_dir / "1-changes.diff").read_bytes()
         print_bytes(coloured_diff(diff) if diff and sys.stdout.isatty() else diff)
     return record.final_code

@@ -76,8 +76,8 @@ class StatsRun(NamedTuple):
 
 
 def collect(runs: Iterable[StatsRun]) -> list[ModelStats]:
-    """Return the results of runs by the model asked last."""
-    asking = [run for run in runs if run.record.asks]
+    """Return the results of runs by the model asked last, without those that their first build ended."""
+    asking = [run for run in runs if run.record.asks and (run.record.attempts or not run.record.first_build)]
     followed = {run.record.choice.run for run in asking if run.record.choice}
     models: dict[str, list[StatsRun]] = {}
     for run in asking:

@@ -294,7 +294,7 @@ def _closing_lines(record: RunRecord) -> list[str]:
     if record.status not in (Status.SUCCESS, Status.BUILD_FAILED):
         cost = words.cost_in_words(totals.cost)
         return [*besides, f"Cost: {cost} (no reply says how much)."] if totals.unsettled_usd else besides
-    build = "The build passes" if record.status == Status.SUCCESS else "The build still fails"
+    build = words.headline_of(record)
     after = f" after {words.count(totals.attempts, 'attempt')}" if record.is_main else ""
     if record.status == Status.BUILD_FAILED:
         run = argument_of(Path(record.root, record.log_dir))

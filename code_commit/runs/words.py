@@ -213,6 +213,13 @@ def first_build_of(record: RunRecord) -> str:
     return f"build {'passed' if build.passed else 'failed'}: {ending_of(build)}" if build else ""
 
 
+def headline_of(record: RunRecord, status: Status | None = None) -> str:
+    """Return the headline of a run's end: a build that passed before it does not "still" fail."""
+    status = status or record.status
+    has_passed = status == Status.BUILD_FAILED and record.first_build is not None and record.first_build.passed
+    return "The build fails" if has_passed else status.headline
+
+
 def result_before(record: RunRecord) -> str:
     """Return `; before the run it failed`; "" where nothing was built before."""
     build = record.first_build

@@ -140,6 +140,15 @@ def test_a_failure_that_is_not_seen_here_is_mended_and_said_to_be_so(layout, roo
     assert "not seen here" in run_code_commit(root, "log", "--markdown").stdout
 
 
+def test_what_passed_before_does_not_still_fail(root: Path, run_code_commit: Run):
+    pass_already(root)
+    words = ["repair", "--output", "-", "--max-repairs", "0"]
+    done = run_code_commit(root, *words, *replay(root, WRONG), stdin="CI says no\n")
+    assert done.returncode == 1, done.stderr
+    assert "The build fails after 1 attempt; before the run it passed" in done.stderr
+    assert "## ✗ code-commit: The build fails\n" in run_code_commit(root, "log", "--markdown").stdout
+
+
 def test_what_cannot_be_read_as_an_output_is_told(root: Path, run_code_commit: Run):
     assert "is empty" in run_code_commit(root, "repair", "--output", "-", stdin=" \n").stderr
     assert "both read standard input" in run_code_commit(root, "repair", "--output", "-", "-m", "-").stderr
@@ -162,6 +171,8 @@ def test_a_dry_run_shows_the_diff(root: Path, run_code_commit: Run):
     assert "-not yet\n+ok\n" in done.stdout
     assert (root / "ok.txt").read_text() == "not yet\n"
     assert builds(root) == 1
+    pass_already(root)
+    assert run_code_commit(root, "repair", "--dry-run").returncode == 0
 
 
 def test_a_choice_of_files_is_part_of_a_repair(root: Path, run_code_commit: Run):
@@ -233,7 +244,8 @@ def test_the_same_from_python(root: Path):
         repair(root, output="")
 
 
-def test_a_run_counts_among_the_statistics(root: Path, run_code_commit: Run):
+def test_a_repair_counts_among_the_statistics_and_a_green_build_does_not(root: Path, run_code_commit: Run):
     run_code_commit(root, "repair", *replay(root, WRONG, RIGHT))
+    run_code_commit(root, "repair", *replay(root))
     (model,) = json.loads(run_code_commit(root, "log", "--stats", "--json").stdout)
     assert (model["runs"], model["passed"]) == (1, {"2": 1})

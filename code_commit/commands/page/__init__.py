@@ -22,7 +22,7 @@ from code_commit.commands.page.markup import build_view, diff_view
 from code_commit.errors import NotSetUpError
 from code_commit.files import NotAFileError, read_regular_file, replacing
 from code_commit.runs import words
-from code_commit.runs.record import BUILT_DIFF, FIRST_BUILD, Attempt
+from code_commit.runs.record import BUILT_DIFF, FIRST_BUILD, GIVEN_BUILD, Attempt
 from code_commit.terminal import shown
 
 if TYPE_CHECKING:
@@ -130,6 +130,7 @@ def _page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
         "files_of_log": [
             *_links(run.folder, start, "run.json"),
             *_links(run.folder, start, FIRST_BUILD),
+            *_links(run.folder, start, GIVEN_BUILD),
             *_links(run.folder, start, BUILT_DIFF),
             *_links(run.folder, start, "traceback.txt"),
             *(_links(run.root, start, "changes.patch") if run.patch else ()),

@@ -12,7 +12,7 @@ from code_commit.files import read_ends
 from code_commit.redaction import Redactor
 from code_commit.runs.log import QUERY_OF_RUN
 from code_commit.runs.record import RunRecord
-from code_commit.runs.words import FILE_KINDS, check_lines, count, duration, total_cost, ways_on
+from code_commit.runs.words import FILE_KINDS, check_lines, count, duration, headline_of, total_cost, ways_on
 from code_commit.status import Status, Tone
 from code_commit.terminal import shown
 
@@ -78,7 +78,7 @@ class LoggedRun:
     @property
     def _ending(self) -> Headline:
         if self.status != Status.SUCCESS:
-            return Headline(self.status.headline, self.status.tone)
+            return Headline(headline_of(self.record, self.status), self.status.tone)
         if self.record.command == "undo":
             return Headline("Undone", "good")
         if self.record.command == "rollup":
