@@ -315,11 +315,15 @@ def test_the_build_knows_that_it_is_the_first(project_folder: Path, run_code_com
     assert (the_log(project_folder) / "1-build.txt").read_text().startswith("attempt 1\n")
 
 
-def test_files_that_the_output_names_are_added(project_folder: Path, run_code_commit: Run):
+@pytest.mark.parametrize(("layout", "label"), [("spec", "[codebase additions]"), ("short", "were not shown so far:\n")])
+def test_files_that_the_output_names_are_added(layout, label, project_folder: Path, run_code_commit: Run):
     (project_folder / "far.txt").write_text("a line that says what is expected\n")
     git(project_folder, "add", "-A")
     build_with(project_folder, "echo far.txt:1: not so")
     (project_folder / "agent-config/config.toml").write_text("codebase_additions = true\n")
-    run_code_commit(project_folder, "--build-first", *replay(project_folder))
+    options = ["--build-first", "--prompt-layout", layout, "--strict"]
+    answers = replay(project_folder, f"{RIGHT}^^^far.txt\nanother line that says what is expected\n^^^end\n")
+    done = run_code_commit(project_folder, *options, *answers)
+    assert done.returncode == 0, done.stderr
     prompt = (the_log(project_folder) / "1-query.txt").read_text()
-    assert "[codebase additions]\n--- far.txt ---\na line that says what is expected\n" in prompt
+    assert f"{label}\n--- far.txt ---\na line that says what is expected\n" in prompt

@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from code_commit.codebase.text import header, read_sections
+from code_commit.codebase.text import header, read_sections, render
 from code_commit.terminal import shown
+from code_commit.views import FileView
 
 BUILD = "build.sh"
 _ROLE = re.compile(r"^\[(user|assistant)\]\n", re.MULTILINE)  # before each message
@@ -67,10 +68,14 @@ def lay_out_dialogue(
     return Dialogue(system, earlier, last)
 
 
-def with_output(query: str, output: str, *, repairs: bool) -> str:
-    """Return a task with the output of the build that failed before the run; with `repairs` to mend that is all."""
+def with_output(query: str, output: str, named: Sequence[FileView], *, repairs: bool) -> str:
+    """Return a task with the output of the build that failed before the run, and the files that it names beside the
+    codebase; with `repairs` to mend that is all.
+    """
     frame = f"{{}}\n\n{_FAILED}" if repairs else _FAILS_ALREADY
-    return frame.format(query.strip(), output.strip() or _NOTHING)
+    files = "".join(map(render, named)).strip()
+    added = f"\n\n{_ADDED.format(files)}" if files else ""
+    return frame.format(query.strip() + added, output.strip() or _NOTHING)
 
 
 def _apart(codebase: str) -> tuple[str, str]:

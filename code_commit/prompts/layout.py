@@ -261,7 +261,8 @@ def lay_out_short(
     codebase, instructions = task.codebase.text, task.prompts.short_instructions
     first, query = task.first, task.query
     if first:
-        query = with_output(query, first.output + first.given, repairs=task.repairs)
+        query = with_output(query, first.output + first.given, first.named, repairs=task.repairs)
+        added = [*first.named, *added]
     system, earlier, last = lay_out_dialogue(instructions, codebase, query, turns, changed)
     flat = "".join(f"[{role}]\n{text}" for role, text in earlier) + "[user]\n"
     output = (failed or first or build).output
