@@ -10,6 +10,9 @@ import pytest
 from command import Run, Start, git, module, recorded, replay, the_log, wait_for
 from fake_server import FakeServer
 
+from code_commit.runs.record import BuildResult, RunRecord
+from code_commit.runs.words import awaited
+
 KEY = "test-key-0123456789"
 WRONG, RIGHT = "^^^ok.txt\nwrong\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
 COUNTED = "#!/bin/sh\necho build >>../builds\n{}\ngrep -qx ok ok.txt\n"
@@ -306,6 +309,17 @@ def test_page_log_and_summary_show_it(project_folder: Path, run_code_commit: Run
     assert '<h2 id="before">Before the run</h2>' in page
     assert "it must say ok" in page.partition('id="first-build"')[2]
     assert "0-build.txt" in page
+
+
+def test_what_a_run_waits_for_is_its_first_build():
+    waits = RunRecord("", "run", "repair", "2026-11-28T02:00:00Z", "", "", 1)
+    assert awaited(waits) == "running build.sh"
+    waits.first_build = BuildResult(1, None, timed_out=False, seconds=1, output_bytes=1)
+    assert awaited(waits) == ""
+    waits.first_build, waits.command = None, "run"
+    assert awaited(waits) == ""
+    waits.options["build_first"] = True
+    assert awaited(waits) == "running build.sh"
 
 
 def test_the_build_knows_that_it_is_the_first(project_folder: Path, run_code_commit: Run):

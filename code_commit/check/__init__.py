@@ -1,8 +1,10 @@
 """The plan of a run: everything that must hold before a token is paid for. It changes nothing and sends nothing."""
 
 import os
+import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +28,7 @@ from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import read_codebase
 from code_commit.errors import TASK, Message, Named, NoKeyError, NotSetUpError, Word, as_option
 from code_commit.files import is_folder
+from code_commit.git import UnansweredError
 from code_commit.llm.addresses import require_address
 from code_commit.llm.http import proxy_of
 from code_commit.llm.keys import Keys, choose_selector, find_secrets, key_of, load_keys
@@ -55,6 +58,10 @@ def plan_run(project: Project, options: Options, inputs: RunInputs = _NO_INPUTS)
     A `repair` needs a key only where its first build fails: a missing one is the plan's `lack`.
     """
     report = inspect_run(project, options, replace(inputs, starts=inputs.is_main))
+    if report.plan and inputs.excluded:
+        settings = report.plan.settings
+        exclude = (*settings.rollup_exclude, inputs.excluded)
+        report.plan = replace(report.plan, settings=settings._replace(rollup_exclude=exclude))
     try:
         report.require_no_problem(project)
     except NotSetUpError as error:
@@ -87,10 +94,21 @@ def repair_inputs_of(project: Project, words: str | None, output: str | bytes | 
         raise NotSetUpError("-m - and --output - both read standard input: give one of them otherwise")
     query = _read_task_given() if words == _STANDARD_INPUT else words
     given = _read_output(output) if isinstance(output, str) else output
+    excluded = _pattern_of(project, output) if isinstance(output, str) else ""
     if given is not None and not given.strip():
         raise NotSetUpError("the given output of a build is empty: give what it printed, or leave it out")
     fresh = not project.has_own_rollup
-    return RunInputs(command="repair", query=_OF_REPAIR if query is None else query, given=given, fresh=fresh)
+    query = _OF_REPAIR if query is None else query
+    return RunInputs(command="repair", query=query, given=given, excluded=excluded, fresh=fresh)
+
+
+def _pattern_of(project: Project, file: str) -> str:
+    """Return a pattern that leaves a file of the folder out of the codebase; "" where it is of the project."""
+    path = os.path.relpath(os.path.realpath(file), project.root)
+    with suppress(UnansweredError):
+        if path.startswith("../") or path in project.index().files or not project.has(path):
+            return ""
+    return "/" + re.sub(r"([*?\[\]\\!# ])", r"\\\1", path)
 
 
 def _read_output(source: str) -> bytes:

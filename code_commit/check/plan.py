@@ -41,14 +41,16 @@ _ALL: frozenset[Requirement] = frozenset({"tree", "build", "llm", "query", "prom
 class RunInputs:
     """The inputs of a command, in place of files of agent-config: None where it takes these.
 
-    `given` is the output of a build that failed elsewhere. `request` is the codebase to make; with `fresh` it is made
-    even where the settings take codeRollup.txt. `resumed` is the interrupted run, or choice of files, to continue.
-    `environment` holds keys and settings, also for the build. `starts` is True where a run follows: then servers of
-    this machine may be asked. With `as_sent` no suspicion rejects a response.
+    `given` is the output of a build that failed elsewhere, and `excluded` a pattern for its file, which is none of the
+    project's. `request` is the codebase to make; with `fresh` it is made even where the settings take codeRollup.txt.
+    `resumed` is the interrupted run, or choice of files, to continue. `environment` holds keys and settings, also for
+    the build. `starts` is True where a run follows: then servers of this machine may be asked. With `as_sent` no
+    suspicion rejects a response.
     """
 
     command: Literal["run", "repair", "apply", "prompt", "rollup"] = "run"
     given: bytes | None = None
+    excluded: str = ""
     query: str | None = None
     codebase: Codebase | None = None
     request: CodebaseRequest | None = None

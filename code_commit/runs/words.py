@@ -105,7 +105,8 @@ def awaited(record: RunRecord) -> str:
     if record.status != Status.RUNNING or not record.asks:
         return ""
     if attempt is None:
-        return "running build.sh" if record.options.get("build_first") and not record.first_build else ""
+        builds_first = record.command == "repair" or record.options.get("build_first")
+        return "running build.sh" if builds_first and not record.first_build else ""
     if attempt.finish_reason is None:
         return f"asking {record.asked_model}"
     return "running build.sh" if attempt.verdict == "applied" and not attempt.build else ""

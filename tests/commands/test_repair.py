@@ -140,6 +140,18 @@ def test_a_failure_that_is_not_seen_here_is_mended_and_said_to_be_so(layout, roo
     assert "not seen here" in run_code_commit(root, "log", "--markdown").stdout
 
 
+@pytest.mark.parametrize(("name", "is_tracked"), [("ci [1].log", False), ("expected.log", True)])
+def test_the_file_of_a_given_output_is_no_file_of_the_project(name, is_tracked, root: Path, run_code_commit: Run):
+    (root / name).write_text("CI says no\n")
+    if is_tracked:
+        git(root, "add", name)
+        git(root, "commit", "-qm", "more")
+    done = run_code_commit(root, "repair", "--output", name, *replay(root, RIGHT))
+    assert done.returncode == 0, done.stderr
+    assert f"{ELSEWHERE}CI says no\n" in prompt(root)
+    assert (f"--- {name} ---" in prompt(root)) == is_tracked
+
+
 def test_what_passed_before_does_not_still_fail(root: Path, run_code_commit: Run):
     pass_already(root)
     words = ["repair", "--output", "-", "--max-repairs", "0"]
