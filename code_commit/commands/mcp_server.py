@@ -40,7 +40,17 @@ from code_commit.files import read_regular_file
 from code_commit.interrupts import ENDING_SIGNALS
 from code_commit.project import AGENT_CONFIG, CONFIG_FILE, find_project
 from code_commit.runs.record import RunRecord, load_run_record
-from code_commit.runs.words import awaited, change_rows, check_lines, count, duration, joined, total_cost
+from code_commit.runs.words import (
+    awaited,
+    change_rows,
+    check_lines,
+    count,
+    duration,
+    headline_of,
+    joined,
+    result_before,
+    total_cost,
+)
 from code_commit.settings import FILE, PROGRAM, Settings, load_settings
 from code_commit.terminal import shown
 from code_commit.trust import own_command, with_parent_death_signal
@@ -315,7 +325,8 @@ def _verdict_of(record: RunRecord) -> tuple[str, dict[str, Any]]:
     if record.totals.files_changed and not record.rolled_back:
         with suppress(CodeCommitError):  # of a damaged snapshot: the tool diff says so
             _, unknown, changes = diff(run=record.run)
-    told = record.message if record.message and record.exit_code == 0 else record.status.headline
+    end = headline_of(record) + result_before(record)
+    told = record.message if record.message and record.exit_code == 0 else end
     cost = joined(count(record.totals.attempts, "attempt") if record.asks else "", total_cost(record.totals))
     head = f"{told[0].upper()}{told[1:]} (exit code {record.exit_code}{cost and f'; {cost}'})."
     lines = [*change_rows(changes), *(f"{path}, no longer known" for path in unknown)] or ["No file changed."]
