@@ -213,7 +213,7 @@ class KeyProgram:
             redactor.add(value)
         if done.code != 0:
             said = self.censor.redact_cut(done.said.strip().rpartition("\n")[2][-300:])
-            raise NotSetUpError(f"key_command: {name} {done.how}" + (f": {said}" if said else ""))
+            raise NotSetUpError(f"key_command: {name} {done.how}" + (f": {said}" if said else "; run it by hand"))
         if problem := self._problem_of(value):
             raise NotSetUpError(f"what key_command prints {problem}")
         self._value = value

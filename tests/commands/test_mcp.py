@@ -403,3 +403,29 @@ def test_no_module_of_the_project_is_imported(root: Path, tmp_path: Path):
     with agent(root, "-C", str(root), cwd=tmp_path / "elsewhere", PYTHONPATH=".:") as it:
         assert "query.txt" in text_of(it.call("check"))
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.slow
+def test_no_secret_of_the_users_own_settings_shows_in_a_result(project_folder: Path, tmp_path: Path):
+    """A server that quotes a header's value and the key that a program printed, and a build that prints both."""
+    user, token, printed = (
+        Path(os.environ["HOME"], ".config", "code-commit"),
+        "tok-header-0123456",
+        "tok-printed-9876543",
+    )
+    user.mkdir(parents=True, mode=0o700)
+    (tmp_path / "print-key").write_text(f"#!/bin/sh\necho {printed}\n")
+    (tmp_path / "print-key").chmod(0o755)
+    (project_folder / "build.sh").write_text(f"#!/bin/sh\necho {token} {printed}\ngrep -q '^ok$' ok.txt\n")
+    git(project_folder, "commit", "-qam", "print")
+    fault = Fault("status", status=400, body={"error": {"message": f"not {token} {printed}"}})
+    with FakeServer([f"{token} {printed}\n\n{RIGHT}"], [fault]) as server:
+        lines = [f'model = "chat:m"\nbase_url = "{server.url}/v1"\nkey_command = "{tmp_path}/print-key"', "[headers]"]
+        (user / "config.toml").write_text("\n".join([*lines, 'X-Token = {env = "TOKEN"}\n']))
+        with agent(project_folder, TOKEN=token) as its:
+            results = [its.call("run", query="Make ok.txt say ok.") for _ in range(2)]
+            results += [its.call(tool) for tool in ("check", "log", "diff")]
+    told = "".join(result.model_dump_json() for result in results)
+    assert ("build_failed" in told or "success" in told, token in told, printed in told) == (True, False, False)
+    sent = server.requests[-1].headers
+    assert (sent["x-token"], sent["authorization"]) == (token, f"Bearer {printed}")
