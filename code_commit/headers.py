@@ -27,7 +27,7 @@ def check_headers(table: Mapping[str, object]) -> dict[str, Value]:
     """Return the table of `[headers]`. Raises ValueError, which quotes no value."""
     checked: dict[str, Value] = {}
     for name, value in table.items():
-        if not _NAME.fullmatch(name) or _FRAMING.fullmatch(name):
+        if not is_name(name):
             raise ValueError(f"has {shown(name)}, which is no header that may be set")
         if len([each for each in table if each.lower() == name.lower()]) > 1:
             raise ValueError(f"has {shown(name)} twice: letter case makes no other header")
@@ -40,6 +40,11 @@ def check_headers(table: Mapping[str, object]) -> dict[str, Value]:
         else:
             raise ValueError(f'has {shown(name)}, which must be a text, {{env = "NAME"}} or {{file = "PATH"}}')
     return checked
+
+
+def is_name(text: str) -> bool:
+    """Tell whether a text is the name of a header that may be set."""
+    return bool(_NAME.fullmatch(text)) and not _FRAMING.fullmatch(text)
 
 
 def require_value(value: str, name: str) -> str:

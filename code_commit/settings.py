@@ -15,7 +15,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from code_commit.errors import Named, NotSetUpError
-from code_commit.headers import check_headers, is_looked_up
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -179,7 +178,20 @@ class HeadersSetting(Setting):
     """A table of HTTP headers."""
 
     def check(self, value: Any) -> Any:
+        from code_commit.headers import check_headers  # `--help` does without, as without pathlib
+
         return check_headers(super().check(value))
+
+
+class HeaderNameSetting(Setting):
+    """The name of an HTTP header."""
+
+    def check(self, value: Any) -> Any:
+        from code_commit.headers import is_name
+
+        if super().check(value) and not is_name(value):
+            raise UnfitValueError("names no header that may be set")
+        return value
 
 
 def _is_a(kind: Any, value: Any) -> bool:
@@ -282,7 +294,7 @@ class Settings(NamedTuple):
     verbose: Annotated[bool, Setting("print more, and the build's output as it comes"), OUTPUT] = False
 
     headers: Annotated[Mapping[str, Any], HeadersSetting(), REACH] = {}
-    key_header: Annotated[str, Setting(), REACH] = ""
+    key_header: Annotated[str, HeaderNameSetting(), REACH] = ""
     client_cert: Annotated[str, Setting(), REACH, OWN] = ""
     client_key: Annotated[str, Setting(), REACH, OWN] = ""
     allow_http: bool = False
@@ -420,6 +432,8 @@ def _as_resumed(sources: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, An
 
 def explain_what_is_the_users(given: Mapping[str, Any], shown_path: str) -> list[str]:
     """Return what a project's settings may not hold, since it runs a program or uses a secret of the user's."""
+    from code_commit.headers import is_looked_up
+
     names = [name for name in settings_for(Facet.OWN) if given.get(name)]
     names += _programs_in(given)
     names += [f"[headers] {name}" for name, value in given.get("headers", {}).items() if is_looked_up(value)]

@@ -207,7 +207,8 @@ class Connection:
                 response = self._client.send(new_request(headers=self.headers), stream=True)
             if response.status_code == HTTPStatus.UNAUTHORIZED and self._renew:
                 response.close()
-                self.headers = dict(self._renew())
+                self.has_sent = False  # a key that is refused begins no answer
+                self.headers, self.has_sent = dict(self._renew()), True
                 with self._translated_errors():
                     response = self._client.send(new_request(headers=self.headers), stream=True)
             try:

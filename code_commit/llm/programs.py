@@ -19,7 +19,7 @@ from typing import IO, NamedTuple
 from code_commit.errors import NotSetUpError
 from code_commit.redaction import Redactor
 from code_commit.terminal import last_lines, shown
-from code_commit.trust import find_program, find_top, is_inside, search_outside
+from code_commit.trust import find_program, find_top, is_inside, search_outside, with_parent_death_signal
 
 KEY_TIMEOUT = 60.0  # seconds for a program that prints a key
 _LONGEST_KEY = 1 << 16  # bytes of a key command's output
@@ -88,7 +88,7 @@ def run_program(  # noqa: PLR0913 - each of them by its name
     """
     with TemporaryDirectory(prefix="code-commit-", ignore_cleanup_errors=True) as folder:
         process = subprocess.Popen(
-            list(words),
+            with_parent_death_signal(list(words), root),
             cwd=folder,
             env=search_outside(os.environ, root),
             stdin=subprocess.PIPE if given else subprocess.DEVNULL,

@@ -301,12 +301,15 @@ def test_a_key_command_that_fails_is_exit_code_2_before_anything_is_sent_and_3_a
             f"import pathlib, sys; f = pathlib.Path('{tmp_path}/once'); sys.exit('gone') if f.exists() else f.touch(); "
         )
         program = write_program(tmp_path / "bin", f"{script}print('{PRINTED}')")
-        write(user, f'model = "chat:m"\nbase_url = "{server.base_url("chat")}"\nkey_command = "{program}"\n')
+        write(user, f'model = "chat:m"\nbase_url = "{server.base_url("chat")}"\nkey_command = "{program}"\n'
+                    "[prices.m]\ninput = 1\noutput = 1\n")  # fmt: skip
         checked = run_code_commit(project_folder, "check")
         assert (checked.returncode, (tmp_path / "once").exists()) == (0, False), "check runs no program"
         after = run_code_commit(project_folder, "--sandbox", "off")
         before = run_code_commit(project_folder, "--sandbox", "off")
     assert (after.returncode, before.returncode, len(server.requests)) == (3, 2, 1)
+    record = json.loads((the_log(project_folder) / "run.json").read_text())
+    assert record["totals"]["unsettled_usd"] == 0, "nothing may have been paid"
     for done in (after, before):
         assert "key_command: print-key ended with exit code 1: gone" in done.stderr
 
