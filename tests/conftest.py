@@ -43,7 +43,7 @@ TOGETHER = {
     "the syntax of the package": ("tests/test_house.py",),
     "a wheel": ("tests/test_help.py::test_the_manual_",),
     "a client of MCP": ("tests/commands/test_mcp.py",),
-    "the vendors' packages": tuple(f"tests/llm/test_{name}.py" for name in ("fake_server", "requests")),
+    "the vendors' packages": tuple(f"tests/llm/test_{name}.py" for name in ("fake_server", "models_page", "requests")),
     "llmock": ("tests/llm/test_llmock.py",),
 }
 

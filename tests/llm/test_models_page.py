@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from asking import WAYS, ask
 from command import Run
 from fake_server import FakeServer
 
@@ -118,6 +119,14 @@ def ask_by_package(name: str, server: FakeServer) -> None:
 
     kind, _, path = name.partition(" ")
     url, options = server.url, {"api_key": KEY, "max_retries": 0}
+    if kind == "gemini":
+        from google import genai
+
+        options = {"base_url": url, "api_version": "v1beta"}  # its own default for this call is v1
+
+        with contextlib.suppress(Exception), genai.Client(api_key=KEY, http_options=options) as client:
+            client.interactions.create(model="m", input="hello")
+        return
     with contextlib.suppress(openai.APIError, anthropic.APIError):  # the test has no answer left
         if name == "openai":
             openai.OpenAI(base_url=f"{url}/v1", **options).responses.create(model="m", input="hello")
@@ -132,10 +141,26 @@ def ask_by_package(name: str, server: FakeServer) -> None:
             openai.OpenAI(base_url=url + path, **options).chat.completions.create(
                 model="m", messages=MESSAGES, stream=True
             )
+        elif kind == "anthropic":
+            anthropic.Anthropic(base_url=url, **options).messages.create(model="m", max_tokens=9, messages=MESSAGES)
         else:
             classes: Any = {"foundry": anthropic.AnthropicFoundry, "mantle": anthropic.AnthropicBedrockMantle}
             made = classes[kind](base_url=f"{url}/anthropic", **options)
             made.messages.create(model="m", max_tokens=9, messages=MESSAGES)
+
+
+@pytest.mark.parametrize("name", ["messages", "interactions"])
+def test_the_packages_of_anthropic_and_google_send_to_the_same_path(name):
+    way = WAYS[name]
+    with FakeServer(["hello"]) as server:
+        ask(way, server, key=KEY)
+        own = server.requests[0]
+        ask_by_package(way.provider, server)
+        theirs = server.requests[-1]
+    assert theirs.path == own.path
+    assert {header for header, value in theirs.headers.items() if KEY in value} >= {
+        header for header, value in own.headers.items() if KEY in value
+    }
 
 
 def test_the_program_of_the_page_is_found_by_its_name(project_folder: Path, tmp_path, run_code_commit: Run):
