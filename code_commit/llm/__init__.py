@@ -1,9 +1,9 @@
 """The LLM: a prompt goes out, a response comes back. Importing this package loads neither httpx nor pydantic."""
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Self
 
 from code_commit.errors import LLMError, NotSetUpError
@@ -28,13 +28,13 @@ from code_commit.llm.models import (
     longest_answer,
 )
 from code_commit.llm.pace import Pace
-from code_commit.llm.parameters import adapted, first_dialect
+from code_commit.llm.parameters import OF_TEMPLATE, adapted, first_dialect
 from code_commit.llm.programs import KeyProgram
 from code_commit.llm.reach import reach_of, with_headers
 from code_commit.llm.refusals import RefusedRequestError
 from code_commit.llm.replay import ReplayLLM
 from code_commit.llm.values import count_of, text_of
-from code_commit.llm.vendor import LlmConfig, estimate_tokens, has_open_block
+from code_commit.llm.vendor import LlmConfig, estimate_tokens, has_open_block, is_same_model
 from code_commit.project import Project
 from code_commit.redaction import Redactor, whole_characters
 from code_commit.settings import SERVER
@@ -128,12 +128,13 @@ class NetworkLLM:
             call.body = RequestBody(body)
             headers = self._reach.shown(self._connection.headers)
             call.listener.requested(call.endpoint.url(self._api.path), headers, call.body)
+            settings = self._endpoint.settings
+            adapt = partial(adapted, self._dialect, body, settings=settings, renames=self._api.renames)
             try:
-                return call.retry(lambda: self._ask(call, bid, tokens))
+                return call.retry(lambda: self._ask(call, bid, tokens), is_lasting=adapt)
             except RefusedRequestError as refusal:
-                settings = self._endpoint.settings
-                way = adapted(self._dialect, body, refusal.reply, settings, self._api.renames)
-                if way is None or call.unsettled:
+                way = adapt(refusal.reply)
+                if way is None or (call.unsettled and refusal.reply.status != OF_TEMPLATE):
                     raise
                 self._dialect, how = way
                 reason = f"{refusal.said}; asked once more {how}"
@@ -292,15 +293,6 @@ def _explain_unusable(response: Response, text: str, usage: Usage) -> str | None
     if text.count("\ufffd") > response.text.count("\ufffd"):
         return "damaged: it holds half of a character"
     return None
-
-
-def is_same_model(asked: str, answered: str) -> bool:
-    """Tell whether two names may mean one model: one has a maker before it, or a date or a version after it."""
-    one, other = sorted((asked.lower(), answered.lower()), key=len)
-    before, found, after = other.partition(one.rpartition("/")[2])
-    is_maker = re.fullmatch(r"(.*[/:.])?", before) is not None
-    is_alias = re.search(r"(?i)(^|[^a-z])(latest|auto|default|router)([^a-z]|$)", asked) is not None
-    return is_alias or bool(found and is_maker and re.fullmatch(r"([-_:@.]?(v?\d+|latest|preview))*", after))
 
 
 LLM = NetworkLLM | CommandLLM | ReplayLLM  # a context manager; leaving it closes the connection

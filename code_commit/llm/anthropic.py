@@ -97,7 +97,8 @@ def usage(message: Any) -> Usage:
             output=maybe_count(counted, "output_tokens"),
             total=maybe_count(counted, "total_tokens"),
             cached=count_of(counted, "cache_read_input_tokens"),
-            written=count_of(counted, "cache_creation_input_tokens"),
+            written=count_of(counted, "cache_creation_input_tokens")
+            or sum(count_of(counted, "cache_creation", name) for name in members_of(counted, "cache_creation")),
             reasoning=count_of(counted, "output_tokens_details", "thinking_tokens"),
             excludes_cache=True,
         )

@@ -83,14 +83,24 @@ class Call:
         self._notice: Any = None
         connection.deadline = self.timing.now() + self._timeout
 
-    def retry(self, ask: Callable[[], T], longest_wait: float | None = None) -> T:
-        """Return the result of `ask`, and call it again after each failure that can pass."""
+    def retry(
+        self,
+        ask: Callable[[], T],
+        longest_wait: float | None = None,
+        is_lasting: Callable[[Reply], object] | None = None,
+    ) -> T:
+        """Return the result of `ask`, and call it again after each failure that can pass.
+
+        `is_lasting` tells of a reply that it refuses the request for good, whatever its status.
+        """
         past: list[PassingFailure] = []
         while True:
             try:
                 return ask()
             except PassingFailure as caught:
                 failure = caught
+            if failure.reply and is_lasting and is_lasting(failure.reply):
+                raise RefusedRequestError(failure.reason, "it takes no such request", "refused", failure.reply)
             past.append(failure)
             delay = self._delay_after(past, longest_wait or self.timing.longest_backoff)
             limit = self.connection.remaining

@@ -148,7 +148,10 @@ class _Draft:
         self._thoughts: dict[str, list[str]] = {}
 
     def add(self, chunk: Any) -> str:
-        """Add a chunk, and return the text in it."""
+        """Add a chunk, and return the text in it. Moonshot counts the tokens in the choice, Groq in its own member."""
+        counted = [member(part, "usage") for part in (*list_of(chunk, "choices"), member(chunk, "x_groq"))]
+        if not members_of(chunk, "usage") and any(counted):
+            chunk = {**chunk, "usage": next(filter(None, counted))}
         for name, value in members_of(chunk).items():
             if name != "choices" and value is not None:
                 is_usage = name == "usage"
@@ -254,7 +257,10 @@ _CACHED = (
     *("prompt_cache_hit_tokens", "cache_read_input_tokens", "cached_tokens"),
 )
 _WRITTEN = ("prompt_tokens_details.cache_write_tokens", "cache_creation_input_tokens")
-_REASONING = ("completion_tokens_details.reasoning_tokens", "output_tokens_details.reasoning_tokens")
+_REASONING = (
+    *("completion_tokens_details.reasoning_tokens", "output_tokens_details.reasoning_tokens"),
+    "reasoning_tokens",
+)
 
 _SMALLEST_WINDOW = 256
 """Some servers send a constant: no server's window is smaller than this, so a smaller count is not believed."""

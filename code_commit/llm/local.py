@@ -48,12 +48,7 @@ def loaded_window(endpoint: Endpoint, headers: Mapping[str, str]) -> int:
         return 0
     with suppress(OSError):
         about = _ask(dict(headers), _PATIENCE, at(_root(endpoint.base_url), "/api/ps"))
-        loaded = [
-            each
-            for each in list_of(about, "models")
-            if endpoint.model in (text_of(each, "model"), text_of(each, "name"))
-        ]
-        return next(filter(None, (count_of(each, "context_length") for each in loaded)), 0)
+        return next(filter(None, _loaded(about, endpoint.model)), 0)
     return 0
 
 
@@ -83,10 +78,17 @@ def _windows(url: str, model: str, defaults: object, ask: Callable[..., Any]) ->
     yield from (count_of(each, name) for each in models for name in _WINDOWS)
     about = ask(at(_root(url), "/api/show"), {"model": model})
     yield int((re.findall(r"(?m)^num_ctx\s+(\d{1,9})$", text_of(about, "parameters")) or [0])[0])
-    loaded = list_of(ask(at(_root(url), "/api/ps")), "models")
-    yield from (count_of(each, "context_length") for each in loaded if text_of(each, "model") == model)
+    yield from _loaded(ask(at(_root(url), "/api/ps")), model)
     facts = members_of(about, "model_info")
     yield from (count_of(facts, name) for name in facts if name.endswith(".context_length"))
+
+
+def _loaded(about: object, model: str) -> Iterator[int]:
+    """Yield the windows with which Ollama has loaded a model, whose tag may be left out for `latest`."""
+    names = {model, model if ":" in model else f"{model}:latest"}
+    for each in list_of(about, "models"):
+        if names & {text_of(each, "model"), text_of(each, "name")}:
+            yield count_of(each, "context_length")
 
 
 def find_server(ports: Sequence[int] = _PORTS) -> str:

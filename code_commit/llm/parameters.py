@@ -13,7 +13,9 @@ from code_commit.llm.http import Reply
 from code_commit.llm.refusals import named_parameters, said_by
 from code_commit.settings import Settings
 
-_REFUSING_STATUSES = frozenset({400, 422})
+_REFUSING_STATUSES = frozenset({400, 404, 422})
+OF_TEMPLATE = 500
+"""The status of llama.cpp's server for a chat template that refuses a role."""
 _NEEDED = frozenset(["model", "messages", "input", "instructions", "system", "system_instruction"])
 _OF_USER = frozenset(["reasoning_effort", "reasoning", "output_config", "generation_config"])
 _INSIDE = frozenset(["prompt_cache_breakpoint", "cache_control"])  # members of the blocks of a text
@@ -23,9 +25,7 @@ _REFUSES = re.compile(
     r"(?i)\bnot\b|n['’]t\b|\bun(supported|known|recogni[sz]ed|expected|available)|\bextra\b|\bforbidden\b|\binvalid\b"  # noqa: RUF001
     r"|\bno\b|\bonly\b|\bdisabled\b|\bmust\b|\brequires?\b"
 )
-_SYSTEM = re.compile(
-    r"(?i)\b(system|developer)\W.{0,40}?\b(role|message|instruction|prompt)s?\b|\broles?\b.{0,40}?\b(system|developer)\b"
-)
+_SYSTEM = re.compile(r"(?i)\broles?\b|\b(system|developer)\W.{0,40}?\b(message|instruction|prompt)s?\b")
 
 
 class Dialect(NamedTuple):
@@ -65,11 +65,11 @@ def adapted(
 ) -> tuple[Dialect, str] | None:
     """Return the dialect that does without what a refusal names, and what that is; None if it names nothing such."""
     words = said_by(reply.body)
-    if reply.status not in _REFUSING_STATUSES:
+    if reply.status not in _REFUSING_STATUSES | {OF_TEMPLATE}:
         return None
     sent = [name for name in body if name not in _NEEDED | _OF_USER] + [name for name in _INSIDE if _holds(body, name)]
     names = _named(sent, named_parameters(reply.body), words)
-    if names:
+    if names and reply.status != OF_TEMPLATE:
         is_of_value = (
             re.search(rf"(?<!\d){re.escape(str(body.get(names[0])))}(?!\d)", words.replace(",", "")) is not None
         )
@@ -103,7 +103,9 @@ def _named(sent: Collection[str], parameters: Collection[str], words: str) -> li
         return found
     if not _REFUSES.search(words):
         return []
-    return [name for name in sent if re.search(rf"(?i)(?<![\w-]){name}(ing)?(?![\w-])", words)]
+    inner = {"stream_options": "|include_usage"}
+    spelt = {name: rf"(?i)(?<![\w-])(non-)?({name}(ing)?{inner.get(name, '')})(?![\w-])" for name in sent}
+    return [name for name in sent if re.search(spelt[name], words)]
 
 
 def _holds(value: Any, name: str) -> bool:

@@ -1,5 +1,6 @@
 """The tokens of a reply by arithmetic: what a count includes is told by the other counts, whoever sent them."""
 
+from itertools import product
 from typing import Any, NamedTuple
 
 from code_commit.exchange import Usage
@@ -37,26 +38,31 @@ def usage_of(counts: Counts) -> Usage:
 
     A part that is larger than the whole, or that only the total explains, is beside it.
     """
-    cached, reasoning = counts.cached + counts.written, counts.reasoning
-    input_beside, output_beside = _are_beside(counts)
-    prompt = counts.input + (cached if input_beside else 0) if counts.input is not None else 0
-    answer = counts.output + (reasoning if output_beside else 0) if counts.output is not None else 0
+    cached_beside, written_beside, reasoning_beside = _are_beside(counts)
+    cached = counts.cached * cached_beside + counts.written * written_beside
+    answer = counts.output + counts.reasoning * reasoning_beside if counts.output is not None else 0
+    prompt = counts.input + cached if counts.input is not None else 0
+    if counts.input is None and counts.total and answer:
+        prompt = max(0, counts.total - answer)
     unexplained = (counts.total or 0) - prompt - answer
-    if prompt and unexplained > 0 and not (cached and unexplained <= cached):
+    if prompt and unexplained > 0 and not (counts.cached + counts.written >= unexplained):
         answer += unexplained
-    return Usage(prompt, counts.cached, counts.written, answer, reasoning)
+    return Usage(prompt, counts.cached, counts.written, answer, counts.reasoning)
 
 
-def _are_beside(counts: Counts) -> tuple[bool, bool]:
-    """Tell whether the cached tokens are beside the input, and the reasoning beside the output."""
+def _are_beside(counts: Counts) -> tuple[bool, bool, bool]:
+    """Tell whether the cached tokens and the written ones are beside the input, and the reasoning beside the output."""
     given, answer = counts.input or 0, counts.output or 0
-    cached, reasoning = counts.cached + counts.written, counts.reasoning
-    larger = (cached > given, reasoning > answer)
+    is_larger = counts.cached + counts.written > given
+    stated = (counts.excludes_cache, counts.excludes_cache, counts.excludes_reasoning)
     if counts.total and counts.input is not None and counts.output is not None:
-        ways = [(False, False), (True, False), (False, True), (True, True)]
-        ways.sort(key=lambda way: way != (counts.excludes_cache, counts.excludes_reasoning))
-        for way in ways:
-            whole = given + cached * way[0] + answer + reasoning * way[1]
-            if whole == counts.total and way[0] >= larger[0] and way[1] >= larger[1]:
-                return way
-    return larger[0] or counts.excludes_cache, larger[1] or counts.excludes_reasoning
+        ways = product((False, True), repeat=3)
+        for way in sorted(ways, key=lambda way: (way != stated, way[0] != way[1])):
+            cached, written, reasoning = way
+            beside = counts.cached * cached + counts.written * written
+            inside = counts.cached + counts.written - beside
+            is_possible = inside <= given and (reasoning or counts.reasoning <= answer)
+            if is_possible and given + beside + answer + counts.reasoning * reasoning == counts.total:
+                return cached, written, reasoning
+    is_beside = is_larger or counts.excludes_cache
+    return is_beside, is_beside, counts.reasoning > answer or counts.excludes_reasoning

@@ -123,6 +123,23 @@ class Vendor(NamedTuple):
         return self.models.get(name) or self.models.get(re.sub(r"-(\d{8}|\d{4}-\d{2}-\d{2})$", "", name))
 
 
+_SAME_MODEL = re.compile(  # a date or a revision, a variant of a router or a tag, a quantized file
+    r"(?:[-_:@.](?:\d{3,}|\d{4}-\d\d-\d\d|\d\d-\d\d|v\d+(?::\d+)?|latest|preview|i?q\d\w*|[bf]p?f?\d+|gguf)|:[a-z]+)*"
+)
+
+
+def is_same_model(asked: str, answered: str) -> bool:
+    """Tell whether two names may mean one model: one has a maker before it, or a date or a revision after it.
+
+    A number of one or two digits after it is another version.
+    """
+    one, other = sorted((name.lower().replace(".", "-") for name in (asked, answered)), key=len)
+    before, found, after = other.partition(re.sub(r":[a-z]+$", "", one.rpartition("/")[2]))
+    is_maker = re.fullmatch(r"(.*[-/:])?", before) is not None
+    is_alias = re.search(r"(?i)(^|[^a-z])(latest|auto|default|router)([^a-z]|$)", asked) is not None
+    return is_alias or bool(found and is_maker and _SAME_MODEL.fullmatch(after))
+
+
 def max_output(model: Model | None, settings: Settings) -> int:
     """Return the output limit for an API that requires one, from the setting or else the model."""
     return settings.max_output_tokens or (model.max_output if model else _UNKNOWN_MAX_OUTPUT)

@@ -171,6 +171,10 @@ def test_usage_in_any_place(usage, counted):
     on_the_last = piece("x", "stop") | {"usage": usage}
     assert ask_chat(reply(stream_of(on_the_last)))[0].settlement.usage == counted
     apart = stream_of(piece("x", "stop"), {"choices": [], "usage": usage})
+    of_groq = stream_of(piece("x", "stop") | {"x_groq": {"usage": usage}})
+    assert ask_chat(reply(of_groq))[0].settlement.usage == counted
+    in_choice = {"choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": "stop", "usage": usage}]}
+    assert ask_chat(reply(stream_of(in_choice)))[0].settlement.usage == counted
     assert ask_chat(reply(apart))[0].settlement.usage == counted
 
 

@@ -2,11 +2,13 @@
 
 import socket
 import time
+from pathlib import Path
 
 import pytest
 from fake_server import FakeServer
 
-from code_commit.llm.local import find_server, with_window
+from code_commit.llm.http import Endpoint
+from code_commit.llm.local import find_server, loaded_window, with_window
 from code_commit.llm.models import longest_prompt
 from code_commit.llm.vendor import LlmConfig, ModelChoice
 from code_commit.settings import Settings
@@ -115,3 +117,11 @@ def test_the_first_server_that_has_a_model_is_named_within_a_second():
         assert time.monotonic() - start < 1.5
     assert said.splitlines()[1:] == [r'model = "chat:a \"model\""', f'base_url = "http://127.0.0.1:{server.port}/v1"']
     assert find_server((server.port,)) == ""
+
+
+@pytest.mark.parametrize(("asked", "window"), [("qwen3", 4_096), ("qwen3:8b", 8_192), ("qwen3:4b", 0)])
+def test_the_loaded_window_is_that_of_the_model_with_its_tag(asked, window):
+    loaded = [{"name": "qwen3:latest", "context_length": 4_096}, {"model": "qwen3:8b", "context_length": "8192"}]
+    with FakeServer(facts={"/api/ps": {"models": loaded}}) as server:
+        endpoint = Endpoint(asked, f"{server.url}/v1", Settings(), Path(), "", str)
+        assert loaded_window(endpoint, {}) == window

@@ -27,6 +27,9 @@ def asked(way, faults, **settings):
     [
         ("chat", refusal("stream_options: unknown field", param="stream_options"), "stream_options"),
         ("chat", refusal("Your organization must be verified to stream this model.", param="stream"), "stream"),
+        ("chat", refusal("include_usage is not supported"), "stream_options"),
+        ("chat", refusal("No endpoints found that support stream_options", code=404), "stream_options"),
+        ("chat", refusal("only non-streaming requests are allowed"), "stream"),
         ("responses", refusal("Background mode is not supported for organizations without retention."), "background"),
         ("responses", refusal("Unknown parameter: 'prompt_cache_options'."), "prompt_cache_options"),
     ],
@@ -47,8 +50,16 @@ def test_a_limit_is_renamed():
     ]
 
 
-def test_without_a_role_for_the_system_its_text_goes_to_the_user():
-    _, body, _ = asked("chat", [refusal("System role not supported")])
+ROLES = {
+    "named": refusal("System role not supported"),
+    "the others named": refusal("Only user and assistant roles are supported!"),
+    "by a template": Fault("status", status=500, body={"error": "Conversation roles must alternate user/assistant"}),
+}
+
+
+@pytest.mark.parametrize("fault", ROLES.values(), ids=ROLES)
+def test_without_a_role_for_the_system_its_text_goes_to_the_user(fault):
+    _, body, _ = asked("chat", [fault])
     assert body["messages"] == [{"role": "user", "content": PROMPT.system + PROMPT.user}]
 
 

@@ -15,7 +15,7 @@ from code_commit.llm import open_llm
 from code_commit.llm.keys import ApiKey
 from code_commit.llm.ledger import Ledger
 from code_commit.llm.models import VENDORS as VENDORS_OF_THE_TOOL
-from code_commit.llm.vendor import LlmConfig, ModelChoice
+from code_commit.llm.vendor import LlmConfig, ModelChoice, is_same_model
 from code_commit.project import Project
 from code_commit.settings import Settings
 
@@ -121,3 +121,26 @@ def test_every_vendor_is_registered_by_its_modules_name():
     assert list(VENDORS_OF_THE_TOOL) == ["gemini", "openai", "anthropic", "chat", "command", "replay"]
     for name, vendor in VENDORS_OF_THE_TOOL.items():
         assert import_module(f"code_commit.llm.{name}").VENDOR is vendor
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "is_same"),
+    [
+        ("gpt-5", "gpt-5-2025-08-07", True),
+        ("grok-4", "grok-4-0709", True),
+        ("openai/gpt-5", "gpt-5", True),
+        ("llama3", "llama3:latest", True),
+        ("claude-sonnet-4.5", "claude-sonnet-4-5", True),
+        ("bedrock/anthropic.claude-sonnet-4-5-v1:0", "claude-sonnet-4-5", True),
+        ("deepseek/deepseek-r1:free", "deepseek/deepseek-r1", True),
+        ("qwen3-8b", "/models/qwen3-8b-q4_k_m.gguf", True),
+        ("openrouter/auto", "maker/anything", True),
+        ("gpt-5", "gpt-5.2", False),
+        ("claude-sonnet-4", "claude-sonnet-4-5", False),
+        ("gpt-5", "gpt-50", False),
+        ("o3", "o3-mini", False),
+        ("llama3:8b", "llama3", False),
+    ],
+)
+def test_a_maker_a_date_or_a_variant_is_no_other_model(asked, answered, is_same):
+    assert is_same_model(asked, answered) == is_same
