@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from code_commit.llm.keys import KEY_VARIABLES, SHORTEST_KEY_HERE
 from code_commit.llm.models import VENDORS
 from code_commit.paths.protected import PROTECTED, PROTECTED_ANYWHERE
 from code_commit.runs.record import SCHEMA_VERSION, run_record_schema
-from code_commit.settings import ATTEMPT_VARIABLE, OPTIONS, RUN_VARIABLE, Settings
+from code_commit.settings import ATTEMPT_VARIABLE, OPTIONS, RUN_VARIABLE, SETTINGS, Settings
 
 ROOT = Path(__file__).parents[1]
 NAMES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
@@ -122,6 +123,40 @@ def test_the_tables_name_every_command_and_every_option():
     assert set(re.findall(r"^\| .*`code-commit (\w+)", commands, re.MULTILINE)) == set(COMMANDS)
     rows = re.findall(r"^\| (`--.*?) \|", (ROOT / "docs/settings.md").read_text("utf-8"), re.MULTILINE)
     assert set(re.findall(r"`--([a-z-]+)", "\n".join(rows))) == {name.replace("_", "-") for name in OPTIONS}
+
+
+KINDS = {bool: "true or false", int: "whole number", str: "string", tuple: "list of strings", Mapping: "table"}
+
+
+def told(default: object) -> str:
+    """Return a default as the tables write it: `75` for a list of one, `false` or a text as config.toml has them."""
+    if default in (None, "", (), {}):
+        return "none"
+    if isinstance(default, tuple):
+        return ", ".join(map(str, default))
+    return (
+        f"`{json.dumps(default)}`"
+        if isinstance(default, str)
+        else f"{default:g}"
+        if type(default) is float
+        else json.dumps(default)
+    )
+
+
+def test_the_tables_of_settings_tell_type_and_default():
+    """Of config.toml's own settings both; of an option the default where the code has one."""
+    of_file = section("docs/settings.md", "Settings of config.toml alone")
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|", of_file, re.MULTILINE)
+    own = {name: setting for name, setting in SETTINGS.items() if name not in OPTIONS}
+    kinds = {name: " or ".join(f"`{one}`" for one in each.choices) or KINDS[each.kind] for name, each in own.items()}
+    assert {name: (kind, default) for name, kind, default in rows} == {
+        name: (kind, told(getattr(Settings(), name))) for name, kind in kinds.items()
+    }
+    of_options = section("docs/settings.md", "Options").replace(r"\|", "/")
+    for name, default in re.findall(r"^\| `--([a-z-]+)[^|]*` \| (.*?) \|", of_options, re.MULTILINE):
+        value = getattr(Settings(), name.replace("-", "_"))
+        words = ("on" if value else "off") if isinstance(value, bool) else told(value).strip('`"')
+        assert default == words or (not value and not isinstance(value, bool)), name
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
