@@ -3,7 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -113,12 +113,17 @@ def _default_choice(keys: Container[str], unfit: Mapping[str, str]) -> ModelChoi
             server = Named("model", "chat:NAME"), " ", Named("base_url", "URL")
             raise NotSetUpError("chat key found: name model and base_url, such as ", *server)
     vendors = [vendor for vendor in VENDORS.values() if vendor.default_model]
-    names, variables = (vendor.name for vendor in vendors), (vendor.key_variable for vendor in vendors)
+    names = [f"{vendor.name}-key.txt" for vendor in vendors]
+    variables = [vendor.key_variable for vendor in vendors]
     raise NoKeyError(
-        f"no API key: put one into {AGENT_CONFIG}/PROVIDER-key.txt ({', '.join(names)}; mode 600) "
-        f"or a variable ({', '.join(variables)}), or name a ",
+        f"no API key: write one into {AGENT_CONFIG}/{_one_of(names)} (mode 600), or set {_one_of(variables)};"
+        " for any other server name a ",
         Named("model"),
     )
+
+
+def _one_of(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def check_base_url(choice: ModelChoice, settings: Settings, role: str = "") -> str:
