@@ -51,7 +51,7 @@ def test_the_llm_sees_why_the_build_fails(layout, project_folder: Path, run_code
     done = run_code_commit(project_folder, "--build-first", "--prompt-layout", layout, *answers)
     assert done.returncode == 0, done.stderr
     assert "before the run the build failed: exit code 1" in done.stderr
-    assert "The build passes after 3 attempts; before the run it failed: 1 file changed" in done.stderr
+    assert "The build passes after 3 attempts (before the run it failed): 1 file changed" in done.stderr
     assert builds(project_folder) == 3
     log, run = the_log(project_folder), record(project_folder)
     first, rejected, repair = ((log / f"{number}-query.txt").read_text() for number in (1, 2, 3))
@@ -74,7 +74,7 @@ def test_a_build_that_passes_says_so_and_is_in_no_prompt(project_folder: Path, r
     done = run_code_commit(project_folder, "--build-first", *replay(project_folder, "^^^new.txt\nnew\n^^^end\n"))
     assert done.returncode == 0, done.stderr
     assert "before the run the build passed: exit code 0" in done.stderr
-    assert "The build passes after 1 attempt; before the run it passed:" in done.stderr
+    assert "The build passes after 1 attempt (before the run it passed):" in done.stderr
     prompt = (the_log(project_folder) / "1-query.txt").read_text()
     assert f"\n{LABEL}" not in prompt
     assert FAILS not in prompt

@@ -254,7 +254,7 @@ def _check_llms(
         selector = partial(choose_selector, settings, choice, known, project.root)
         report.ask("select model", selector, lambda found: str(found.choice))
     if not settings.model:
-        report.warn(f"no model is named: using {choice}, whose provider has the first key")
+        report.warn(f"no model is named: using {choice}, as its key was found first")
     _share_keys(report, llm, fallback)
     if inputs.starts and not report.problems and llm.key:
         report.ask("key command", llm.key.current)

@@ -362,7 +362,7 @@ def _explain_failure(error: Exception, endpoint: Endpoint) -> LLMError | Passing
     reasons: dict[type[Exception], str] = {
         httpx.WriteTimeout: f"{host} takes the prompt too slowly",
         httpx.ReadTimeout: f"{host} is silent for too long",
-        httpx.RemoteProtocolError: f"{host} closed the connection before its answer was whole, or sent what is no HTTP",
+        httpx.RemoteProtocolError: f"{host} closed the connection before its answer was complete, or sent no HTTP",
     }
     return PassingFailure(reasons.get(type(error), f"the connection to {host} broke"))
 

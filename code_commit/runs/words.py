@@ -222,9 +222,9 @@ def headline_of(record: RunRecord, status: Status | None = None) -> str:
 
 
 def result_before(record: RunRecord) -> str:
-    """Return `; before the run it failed`; "" where nothing was built before."""
+    """Return ` (before the run it failed)`; "" where nothing was built before."""
     build = record.first_build
-    return f"; before the run it {'passed' if build.passed else 'failed'}" if build else ""
+    return f" (before the run it {'passed' if build.passed else 'failed'})" if build else ""
 
 
 def repeats_of(attempt: Attempt) -> str:
@@ -315,7 +315,7 @@ def ways_on(record: RunRecord, argument: str) -> Iterator[str]:
         yield "Then start a new run: resume would send the same prompt again."
     elif record.has_next_step:
         kind = record.error.kind if record.error else None
-        elsewhere = ", with --base-url URL at another address" if kind in ("network", "refused") else ""
+        elsewhere = "; add --base-url URL to ask another address" if kind in ("network", "refused") else ""
         elsewhere += "; another model needs a new run" if kind == "refused" else ""
         yield f"code-commit resume{argument} continues this run{elsewhere}."
     if files := record.totals.files_changed:

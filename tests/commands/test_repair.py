@@ -49,7 +49,7 @@ def pass_already(root: Path) -> None:
 def test_a_red_build_is_repaired(layout, root: Path, run_code_commit: Run):
     done = run_code_commit(root, "repair", "--prompt-layout", layout, *replay(root, WRONG, RIGHT), "--json")
     assert done.returncode == 0, done.stderr
-    assert "The build passes after 2 attempts; before the run it failed: 1 file changed" in done.stderr
+    assert "The build passes after 2 attempts (before the run it failed): 1 file changed" in done.stderr
     run = json.loads(done.stdout)
     assert (run["command"], run["first_build"]["exit_code"], run["query"]) == ("repair", 1, "Make the build pass.")
     assert [attempt["kind"] for attempt in run["attempts"]] == ["repair", "repair"]
@@ -104,7 +104,7 @@ def test_other_problems_are_told_before_the_build(root: Path, run_code_commit: R
 def test_it_can_stay_red(root: Path, run_code_commit: Run):
     done = run_code_commit(root, "repair", "--max-repairs", "1", *replay(root, WRONG, WRONG))
     assert done.returncode == 1, done.stderr
-    assert "The build still fails after 2 attempts; before the run it failed" in done.stderr
+    assert "The build still fails after 2 attempts (before the run it failed)" in done.stderr
 
 
 def test_words_are_the_query_and_query_txt_is_not_read(root: Path, run_code_commit: Run):
@@ -135,7 +135,7 @@ def test_a_failure_that_is_not_seen_here_is_mended_and_said_to_be_so(layout, roo
     )
     assert done.returncode == 0, done.stderr
     assert "warning: the given failure was not seen here: build.sh passes before any change" in done.stderr
-    assert "The build passes after 1 attempt; before the run it passed" in done.stderr
+    assert "The build passes after 1 attempt (before the run it passed)" in done.stderr
     assert f"build.sh passes here.\n\n{ELSEWHERE}new.txt is missing\n" in prompt(root)
     assert "not seen here" in run_code_commit(root, "log", "--markdown").stdout
 

@@ -137,7 +137,7 @@ def test_with_nothing_said_the_first_provider_with_a_key_is_asked():
     anthropic, openai = ApiKey("anthropic", KEY, ""), ApiKey("openai", KEY, "")
     assert str(choose_model("", {"anthropic": anthropic})) == "anthropic:claude-opus-5-5"
     assert str(choose_model("", {"anthropic": anthropic, "openai": openai})) == "openai:gpt-6.2-sol"
-    with pytest.raises(NotSetUpError, match="GEMINI_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY"):
+    with pytest.raises(NotSetUpError, match="GEMINI_API_KEY, OPENAI_API_KEY or ANTHROPIC_API_KEY"):
         choose_model("", {})
 
 
