@@ -43,7 +43,7 @@ Prints everything that the latest run, or the named one, changed, new and
 removed files included: one diff, which git apply --whitespace=nowarn reads. It
 does not depend on what happened to the tree since. Without RUN it passes over
 runs that applied nothing. After -- stand the files, folders or patterns to
-show, from the project's root. A terminal gets colours and git's pager. Each
+show, from the project's root. A terminal gets colors and git's pager. Each
 test, CI file and build file in the diff is named on standard error. Exits with
 1 if the log no longer has what a file held ("unknown" with --json, which also
 says which files have "changed_since")."""
