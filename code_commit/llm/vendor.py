@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from code_commit.exchange import CHARACTERS_PER_TOKEN, Prompt, Response, Usage, weigh
+from code_commit.grammar import CLOSING
 from code_commit.llm.call import Call, Events, HasAnswer
 from code_commit.llm.http import Endpoint, Reply
 from code_commit.llm.programs import KeyProgram
 from code_commit.settings import Price, Settings
 
 _UNKNOWN_MAX_OUTPUT = 64_000
+_CLOSING_FENCE = re.compile(rf"\^{{3,}}[ \t]*({'|'.join(CLOSING)})?\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ def has_open_block(text: str) -> bool:
     """Tell whether an answer's last fence of three carets opens a block."""
     fence = ("\n" + text).rfind("\n^^^")
     line = text[fence:].partition("\n")[0]
-    return fence >= 0 and not re.fullmatch(r"\^{3,}[ \t]*(end|delete)?\s*", line)
+    return fence >= 0 and not _CLOSING_FENCE.fullmatch(line)
 
 
 def estimate_tokens(text: str) -> int:
