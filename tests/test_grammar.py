@@ -2,6 +2,7 @@
 
 import re
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,14 @@ def rules_of(text: str) -> set[str]:
 def test_the_system_prompts_that_name_a_fence_are_those_of_its_row(fence):
     named = {name for name, text in PROMPTS.items() if re.search(rf"\^\^\^{fence.word}\b", text)}
     assert named == set(fence.told_in)
+
+
+def test_the_document_of_the_response_format_names_each_fence():
+    text = (Path(__file__).parents[1] / "docs" / "response-format.md").read_text("utf-8")
+    names = text.partition("A new file of that name")[2].partition("\n\n")[0]
+    for word in FENCES:
+        assert f"^^^{word}" in text
+        assert f"`{word}`" in names or f"`^^^./{word}`" in names
 
 
 def test_the_prompts_show_no_fence_in_a_block_but_those_of_the_table():

@@ -110,6 +110,18 @@ def test_the_table_of_keys_names_the_file_the_variable_and_the_default_model_of_
         assert model.startswith(f"`{vendor.name}:{vendor.default_model}`" if vendor.default_model else "none: ")
 
 
+def test_each_provider_is_named_wherever_a_user_looks_for_one():
+    files = ("agent-config.example/config.toml", "docs/settings.md", "code_commit/commands/init.py")
+    config, settings, init = ((ROOT / name).read_text("utf-8") for name in files)
+    tried = ", ".join(vendor.name for vendor in VENDORS.values() if vendor.default_model)
+    assert f"PROVIDER:NAME ({', '.join(VENDORS)})" in SETTINGS["model"].help
+    assert all(f"the first of {tried} that has a key" in text for text in (config, settings))
+    assert all(f'"{name}:' in config for name in VENDORS)
+    for name, variable in KEY_VARIABLES.items():
+        assert re.search(rf"^\| `{name}:`.* `{name}-key.txt`.* `{variable}` \|$", settings, re.MULTILINE)
+        assert f"{name}-key.txt" in init
+
+
 def test_the_lines_for_pre_commit_are_those_that_init_writes(tmp_path: Path):
     (tmp_path / ".pre-commit-config.yaml").touch()
     script = build_script_for(tmp_path)
