@@ -12,6 +12,12 @@ from pathlib import Path
 import pytest
 from command import CODE_COMMIT, Run, Start, git, recorded, tree, wait_for
 
+from code_commit.changes import AppliedChange
+from code_commit.commands.undo import _transactions_before as transactions_before
+from code_commit.errors import NotSetUpError
+from code_commit.redaction import Redactor
+from code_commit.runs.record import Attempt, RunRecord
+
 RESPONSE = "^^^ok.txt\nok\n^^^end\n^^^new/deep/file.sh\n#!/bin/sh\n^^^end\n^^^old.txt\n^^^delete\n"
 WRONG = "^^^ok.txt\nwrong\n^^^end\n^^^new.txt\n^^^end\n"
 
@@ -651,3 +657,13 @@ def test_what_an_earlier_attempt_left_can_be_had_again(root: Path, run_code_comm
     assert (done.returncode, (root / "a.txt").exists()) == (0, False), done.stderr
     done = run_code_commit(root, "undo", "-3", "--attempt", "3")
     assert (done.returncode, "changed no file: attempts 1, 2 did" in done.stderr) == (2, True), done.stderr
+
+
+def test_an_answer_that_changed_nothing_left_no_transaction_to_undo(tmp_path: Path):
+    changes = [[AppliedChange("a", "create", 1, 1, 0)], [], [AppliedChange("a", "replace", 2, 1, 1)]]
+    attempts = [Attempt(n, "initial", verdict="applied", changes=each) for n, each in enumerate(changes, start=1)]
+    record = RunRecord("1", "r", "run", "2026-11-21T19:51:35Z", "/", "", 1, attempts=attempts)
+    (tmp_path / "run.json").write_bytes(Redactor(()).redact_json(record))
+    assert [transactions_before(number, tmp_path) for number in (1, 3)] == [0, 1]
+    with pytest.raises(NotSetUpError, match=r"attempt 2 of .* changed no file: attempts 1, 3 did"):
+        transactions_before(2, tmp_path)
