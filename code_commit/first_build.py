@@ -22,7 +22,7 @@ from code_commit.runs.progress import Progress
 from code_commit.runs.record import FIRST_BUILD, GIVEN_BUILD, BuildResult, RunRecord
 from code_commit.runs.review import review_changes
 from code_commit.runs.words import duration
-from code_commit.start import open_log
+from code_commit.start import keep_latest_runs, open_log
 from code_commit.status import Status
 
 _PASSES_HERE = f"{BUILD_SCRIPT} passes here.\n"
@@ -73,6 +73,7 @@ def building_first(plan: RunPlan, progress: Progress) -> Iterator[Begun]:
                 interruptible(lambda: _build(plan, log, builder))
         plan = with_first_output(plan, log.folder, log.record)
         if plan.first is None and plan.inputs.command == "repair":
+            keep_latest_runs(plan, log)
             log.finish(Status.SUCCESS, f"nothing to repair: {BUILD_SCRIPT} passes")
         elif plan.first and plan.lack:
             raise plan.lack

@@ -138,9 +138,7 @@ def start_run(
         if before.own_log is None:
             stack.enter_context(log)
         stack.enter_context(progress)
-        if settings.keep_runs or settings.keep_days:
-            removal = remove_old_runs(project, settings.keep_runs, settings.keep_days)
-            log.add_warning("log", *map(str, removal.failures))
+        keep_latest_runs(plan, log)
         log.add_warnings(plan.warnings)
         builder = stack.enter_context(Builder(project, plan.sandbox))
         run = Run(plan=plan, codebase=codebase, log=log, rules=rules, builder=builder, approve=approve)
@@ -150,6 +148,14 @@ def start_run(
             run = replace(run, complete=stack.enter_context(asking(plan.llm, project, log)))
             _keep_ignore_files(rules, log)
         yield run
+
+
+def keep_latest_runs(plan: RunPlan, log: RunLog) -> None:
+    """Remove the runs that the settings no longer keep, now that there is a new one."""
+    settings = plan.settings
+    if settings.keep_runs or settings.keep_days:
+        removal = remove_old_runs(plan.project, settings.keep_runs, settings.keep_days)
+        log.add_warning("log", *map(str, removal.failures))
 
 
 def open_log(plan: RunPlan, progress: Progress) -> RunLog:

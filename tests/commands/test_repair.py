@@ -86,6 +86,14 @@ def test_a_green_build_needs_no_key_and_no_model(rollup, root: Path, run_code_co
     assert run_code_commit(root, "resume").returncode == 2
 
 
+def test_green_builds_leave_no_more_logs_than_are_kept(root: Path, run_code_commit: Run):
+    pass_already(root)
+    (root / "agent-config/config.toml").write_text("keep_runs = 2\n")
+    for _ in range(4):
+        assert run_code_commit(root, "repair").returncode == 0
+    assert len(list((root / "agent-config/logs").iterdir())) == 2
+
+
 def test_a_red_build_without_a_key_sends_nothing(root: Path, run_code_commit: Run):
     done = run_code_commit(root, "repair")
     assert done.returncode == 2, done.stderr
