@@ -210,13 +210,13 @@ def _has_entity(text: str) -> bool:
 
 def _is_fenced(part: _Part) -> bool:
     new, old = part.new, part.old or ""
+    if part.is_document:
+        return _is_fenced_document(part)
     begins = markdown.begins_with_fence(new) and not markdown.begins_with_fence(old)
     ends = markdown.ends_with_fence(new) and not markdown.ends_with_fence(old)
     if not begins and not ends:
         return False
     wrapped = markdown.unwrap(new) if begins else None
-    if part.is_document:
-        return wrapped is not None and not part.is_edit and _is_wrapped_document(part, wrapped)
     count = markdown.count_fences(new)
     if part.is_edit:
         if wrapped is not None and markdown.stands_in_text(part.path, part.file, old, new):
@@ -224,6 +224,22 @@ def _is_fenced(part: _Part) -> bool:
         return wrapped is not None or (count - markdown.count_fences(old)) % 2 == 1
     are_several = count > 2 and count % 2 == 0 and (wrapped is None or _is_closed_early(wrapped))
     return not are_several or markdown.is_known_code(part.path)
+
+
+def _is_fenced_document(part: _Part) -> bool:
+    """Tell whether a fence stands around all of a document, before its old first line, or stays open where none did."""
+    new, old = part.new, part.old or ""
+    begins = markdown.begins_with_fence(new) and not markdown.begins_with_fence(old)
+    if begins and not part.is_edit:
+        wrapped = markdown.unwrap(new)
+        if wrapped is not None and _is_wrapped_document(part, wrapped):
+            return True
+        if old.strip() and new.strip().split("\n")[1:2] == old.strip().split("\n")[:1]:
+            return True
+    if not begins and not markdown.ends_with_fence(new):
+        return False
+    text = part.file.replace(old, new, 1) if part.is_edit else new
+    return not part.is_data and markdown.leaves_open(text) and not markdown.leaves_open(part.file)
 
 
 def _is_closed_early(wrapped: markdown.Wrapped) -> bool:

@@ -159,6 +159,17 @@ def inner_fences(text: str) -> Iterator[tuple[str, str]]:
     return ((match[1], match[2]) for match in _INNER.finditer(text))
 
 
+def leaves_open(text: str) -> bool:
+    """Tell whether a fence opens at the end of the text or before it, and none closes it (CommonMark 4.5)."""
+    mark = ""
+    for fence, word in inner_fences(text) if "```" in text or "~~~" in text else ():
+        if not mark:
+            mark = fence
+        elif fence.startswith(mark) and not word:
+            mark = ""
+    return mark != ""
+
+
 def without_fences(change: FileChange | EditBlock, old: str | None) -> FileChange | EditBlock:
     """Return the change without the fence around all of a file, or around a part of an edit, where it is no content.
 

@@ -258,3 +258,37 @@ def test_many_blocks_between_markers_do_not_each_cost_the_old_file(old, whole):
     start = time.process_time()
     found("a.py", "x\n<<<<<<< a\n=\n=======\n====\n>>>>>>> b\n" * (50_000 // part), old[: len(old) // part])
     assert time.process_time() - start < 5 / part
+
+
+NOTES, WITH_FENCE = "# Use\n\nText here.\n\nRun it now.\n", "# Use\n\n```sh\nmake\n```\n\nText.\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "new", "old"),
+    [
+        ("a.md", f"{NOTES}```\n", NOTES),
+        ("a.md", f"```markdown\n{NOTES}", NOTES),
+        ("a.md", f"```md\n{WITH_FENCE}", WITH_FENCE),
+        ("a.md", f"{WITH_FENCE}```", WITH_FENCE),
+        ("README", f"{NOTES}~~~\n", NOTES),
+        ("a.rst", f"{NOTES}```\n\n", NOTES),
+        ("new.md", f"{NOTES}```\n", None),
+        ("new.txt", f"```\n{NOTES}", None),
+    ],
+)
+def test_a_fence_at_one_end_of_a_document_that_nothing_closes_is_found(path, new, old):
+    assert "fence" in found(path, new, old)
+    if not new.startswith("`"):
+        assert found(path, new, f"{old or ''}```\nx\n") == "", "the old one had an open fence too"
+    assert found(f"testdata/{path}", new, None) == ""
+
+
+def test_the_lines_of_an_edit_leave_no_fence_of_a_document_open():
+    for find, new, is_found in (
+        ("Text.\n", "Texts.\n```\n", True),
+        ("Text.\n", "```md\nTexts.\n", True),
+        ("make\n```\n", "make all\n```\n", False),
+        ("```sh\nmake\n", "```bash\nmake all\n", False),
+        ("Text.\n", "Or:\n\n```sh\nmake all\n```\n", False),
+    ):
+        assert bool(found_in_edit(new, find, old=WITH_FENCE, path="a.md")) == is_found
