@@ -47,6 +47,12 @@ _PUBLIC = re.compile(
     r"|AAAA[BCE]3N|LS0tLS1CRUdJTi|MI[IG]|(pk|phc)_|sha\d+-"
 )
 """Addresses of coins, UUIDs, keys of SSH; what is in PEM or DER has a shape; public keys of Stripe and PostHog."""
+_STORED = re.compile(r"\$?[A-Za-z][\w-]*(?::\w+)*\$[^$\s]+\$[^\s]{16}|\$\w{1,12}\$[^\s]{16}|md5[0-9a-f]{32}\Z")
+_SCHEME = re.compile(r"(?<!\$)\{(?!noop|plain|clear)[A-Za-z][\w.-]*\}\Z", re.IGNORECASE)
+"""What a password is stored as, before the value or in braces: PHC's string format, crypt(5), RFC 2307, PostgreSQL."""
+_DIGEST = re.compile(r"(?:[0-9A-Fa-f]{8})*")
+_SIZES = frozenset({32, 40, 56, 64, 96, 128})  # hexadecimal digits of the digests of MD5, SHA-1 and SHA-2
+_ARGUMENT = re.compile(r"[\"']\s*[,)]")
 _CLAIMS = re.compile(r"\.(eyJ[\w-]+)\.", re.ASCII)
 _PLAIN = re.compile(r"(?=.*[0-9A-Za-z]{9})[\w+/.~-]+={0,2}", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
@@ -131,6 +137,9 @@ def _value_behind(text: str, start: int, end: int) -> Iterator[LikelySecret]:
         if whole := _QUOTED.match(near, max(0, piece.start() - 1)) or (not number and _REST.match(near)):
             value, is_quoted = whole[whole.re.groups], True
         is_other = _is_any_key(text[start:end]) and not all(one.search(value) for one in _CLASSES)
+        if _STORED.match(value) or _SCHEME.search(near, 0, piece.start()):
+            return
+        is_other = is_other or (len(value) in _SIZES and bool(_ARGUMENT.match(near) and _DIGEST.fullmatch(value)))
         if looks_random(value, is_quoted=is_quoted) and not is_other:
             yield LikelySecret(f"a value of {text[start:end]}", value, text.index(value, end))
             return

@@ -284,6 +284,39 @@ def test_a_value_ends_where_its_text_does(line):
     assert find_secret(f"\n{line.format('x' * 32)}\n") is None
 
 
+HEX, WIDE = "5b42b63e7a517f941463224a14d06429cbc4eedc1f0a7d9e3b8c6a52d4f7e910", "7kQmZ2x9Lw4TfVb1NcRs8yHgJdPa3UeX"
+STORED = [
+    f"password = 'pbkdf2_sha256$260000$hqUl3qQRpGMq${WIDE}='",
+    f"password = 'sha1$zhuWMG${HEX[:40]}'",
+    f"password: 'scrypt:32768:8:1$DbFNA8EpcOHyC2eD${HEX}'",
+    f"password = 'SCRAM-SHA-256$4096:I92F6qP9drK1h90QiRwyyg==${WIDE}=:{WIDE}='",
+    f"password = '$e0801${WIDE}=='",
+    f"userPassword: {{SSHA}}{WIDE}",
+    f'matches("password", "{{pbkdf2}}{HEX}")',
+    f"PASSWORD 'md5{HEX[:32]}'",
+    f"assert sha256('password') == '{HEX}'",
+    f'assertThat(encoder.encode("password")).isEqualTo("{HEX}")',
+]
+
+
+@pytest.mark.parametrize("line", STORED)
+def test_what_a_password_is_stored_as_is_no_secret(line):
+    assert find_secret(f"x = 1\n{line}\n") is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "password = 'Xk$9mQp2Rv9TkL4wZ8'",
+        f"password: '{{noop}}{WIDE}'",
+        f"password = '{HEX}'",
+        f"login('password', '{WIDE}')",
+    ],
+)
+def test_a_password_that_is_like_a_stored_one_is_a_secret(line):
+    assert find_secret(f"x = 1\n{line}\n") is not None
+
+
 def test_no_word_of_our_own_source_code_looks_random():
     words = {word for path in Path(code_commit.__file__).parent.rglob("*.py") for word in path.read_text().split()}
     assert [word for word in words if re.fullmatch(r"[\w.-]+", word) and looks_random(word)] == []
