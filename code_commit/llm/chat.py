@@ -65,8 +65,16 @@ def has_answer(body: Any) -> bool:
     pieces = [piece for choice in choices for piece in (member(choice, "delta"), member(choice, "message"))]
     if any(_content(member(piece, "content")) or text_of(piece, "refusal") or _thoughts(piece) for piece in pieces):
         return True
-    ends = (text_of(choice, "finish_reason") for choice in choices)
+    ends = map(_finish_of, choices)
     return not has_error(body) and any(end and _end_of(end) != "broken" for end in ends)
+
+
+def _finish_of(choice: Any) -> str:
+    """Return the finish reason, also by Google's name; OpenRouter's of the provider behind it where that broke off."""
+    native = text_of(choice, "native_finish_reason")
+    return (
+        native if _end_of(native) == "broken" else text_of(choice, "finish_reason") or text_of(choice, "finishReason")
+    )
 
 
 def _end_of(finish: str) -> str:
@@ -77,7 +85,7 @@ def read(call: Call, reply: Reply) -> Response:
     completion = reply.body
     choice = (list_of(completion, "choices") or [None])[0]
     text = _content(member(choice, "message", "content"))
-    finish = text_of(choice, "finish_reason") or (DONE if text and not call.is_stream else "")
+    finish = _finish_of(choice) or (DONE if text and not call.is_stream else "")
     if not finish:
         raise call.broken("no finish_reason")
     if _end_of(finish) == "broken":
@@ -160,11 +168,12 @@ class _Draft:
         for choice in choices:
             if count_of(choice, "index") == 0:
                 self._add_choice(choice)
-        if choices and not self.finish:
-            self._is_counted = False
-        elif members_of(chunk, "usage"):
+        text = "".join(self.contents[before:])
+        if members_of(chunk, "usage") and (self.finish or not text):
             self._is_counted = True
-        return "".join(self.contents[before:])
+        elif text and not self.finish:
+            self._is_counted = False
+        return text
 
     def _add_choice(self, choice: Any) -> None:
         delta, message = member(choice, "delta"), member(choice, "message")
@@ -175,7 +184,7 @@ class _Draft:
         self._refusals.append(text_of(delta, "refusal"))
         for name, thought in _thoughts(delta).items():
             self._thoughts.setdefault(name, []).append(thought)
-        self.finish = text_of(choice, "finish_reason") or self.finish
+        self.finish = _finish_of(choice) or self.finish
         if error := member(choice, "error"):
             self._completion["error"] = error
 

@@ -79,7 +79,7 @@ _TOO_LONG = re.compile(
 _SIZES = re.compile(r"(?<![\w.:/-])\d{3,}(?:[,_]\d{3})*(?![\w:/-]|\.\d)")
 _OF_SIZE = re.compile(r"(?i)tokens\b|token (count|limit)|characters\b|length|context|prompt|input|长度|上下文")
 _SMALLEST_LIMIT = 256  # of a context window, in tokens
-_OTHER_LIMIT = re.compile(r"(?i)\btime|\brate\b|concurren|\brequests\b|\bexpired?\b")
+_OTHER_LIMIT = re.compile(r"(?i)\bquota\b|\btime|\brate\b|concurren|\brequests\b|\bexpired?\b")
 _OUTPUT = re.compile(r"(?i)\b(max_(completion_|output_)?tokens|maxOutputTokens)\b")
 _TOO_LARGE = re.compile(r"(?i)too (large|high|big|many)|exceed|greater|larger|>|at most|less than|maximum|range")
 _NOT_THERE = (
@@ -290,7 +290,7 @@ def _lasting_advice(matter: _Matter, wait: float | None, endpoint: Endpoint) -> 
 
 def _on_key(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
     is_of_key = matter.codes & _KEY_CODES or (matter.says(_KEY) and matter.status != 429)
-    if matter.status != 401 and not is_of_key:
+    if not is_of_key and (matter.status != 401 or matter.says(_NO_MONEY)):
         return None
     if not endpoint.key_source:
         return "key", "it wants a key: write one into agent-config/chat-key.txt (mode 600)"

@@ -63,6 +63,7 @@ GOOD_STREAMS = {
     "message in place of delta": stream_of({"choices": [{"message": {"content": "ab"}, "finish_reason": "stop"}]}),
     "finish COMPLETED": stream_of(piece("ab", "COMPLETED")),
     "finish FINISH_REASON_STOP": stream_of(piece("ab", "FINISH_REASON_STOP")),
+    "finishReason": stream_of({"choices": [{"delta": {"content": "ab"}, "finishReason": "stop"}]}),
     "DONE in quotes": stream_of(piece("ab"), 'data: "[DONE]"', done=False),
     "an index as text": stream_of({"choices": [{"index": "0", "delta": {"content": "ab"}}]}, piece("", "stop")),
     "no blank lines": stream_of(piece("a"), piece("b", "stop")).replace(b"\n\n", b"\n"),
@@ -112,6 +113,9 @@ LOST_STREAMS = {
     "an error among the chunks": stream_of(piece("a"), {"error": {"code": 502, "message": "gone"}}, done=False),
     "an error as text": stream_of(piece("a"), {"error": "gone"}),
     "finish error": stream_of(piece("a", "error")),
+    "finish stop, of a provider that broke off": stream_of(
+        {"choices": [{"delta": {"content": ""}, "finish_reason": "stop", "native_finish_reason": "network_error"}]}
+    ),
     "finish network_error": stream_of(piece("a", "network_error")),
     "finish insufficient_system_resource": stream_of(piece("a", "insufficient_system_resource")),
     "a chunk that is no JSON": stream_of(piece("a"), 'data: {"choices": [', piece("b", "stop")),
@@ -192,6 +196,8 @@ def test_a_count_of_the_answer_so_far_is_none_of_all_of_it():
     begun = piece("x") | {"usage": {"prompt_tokens": 100, "completion_tokens": 1, "total_tokens": 101}}
     assert ask_chat(reply(stream_of(begun, piece("y", "stop"))))[0].settlement.usage == Usage(input=100)
     last = {"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 500}}
+    beside = last | {"choices": [{"index": 0, "delta": {}}]}  # and no finish reason
+    assert ask_chat(reply(stream_of(begun, piece("y"), beside)))[0].settlement.usage == Usage(input=100, output=500)
     assert ask_chat(reply(stream_of(begun, piece("y"), last)))[0].settlement.usage == Usage(input=100, output=500)
 
 
