@@ -170,7 +170,7 @@ def find_repository(root: Path) -> Repository | None:
     """Return the repository that a folder is part of, None where it is of none. Raises NotSetUpError."""
     answer = ask_git(["rev-parse", *(word for question in _PATH_QUESTIONS for word in question)], root)
     if answer.returncode != 0:
-        complaint = answer.stderr.decode("utf-8", "replace").strip()
+        complaint = answer.stderr.decode("utf-8", "replace").strip().expandtabs(4)  # a tab would be shown as `\t`
         if "not a git repository" in complaint:
             return None
         raise NotSetUpError(f"git cannot work in {root}: {complaint}")

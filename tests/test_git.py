@@ -218,3 +218,12 @@ def test_a_configuration_runs_nothing_more_where_variables_give_it(
         assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()
     before = (tmp_path / "before").read_text() if (tmp_path / "before").exists() else ""
     assert set(before.splitlines()) <= {f"{spy} clean"}
+
+
+@pytest.mark.root
+def test_the_words_of_git_are_shown_without_its_tabs(project_folder: Path, run_code_commit: Run):
+    os.chown(project_folder, 65534, -1)
+    done = run_code_commit(project_folder, "diff")
+    assert done.returncode == 2
+    lines = [line.strip() for line in done.stderr.splitlines()]
+    assert lines[-1] == f"git config --global --add safe.directory {project_folder}"

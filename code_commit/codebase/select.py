@@ -173,7 +173,9 @@ def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()
     complaint = answer.stderr.decode("utf-8", "replace").strip()
     if answer.returncode != 0:
         hint = "; a PATHSPEC is a path or a pattern of this project" if pathspecs else ""
-        raise NotSetUpError(f"git cannot list the files: {shown(complaint.removeprefix('fatal: '))}{hint}")
+        raise NotSetUpError(
+            f"git cannot list the files: {shown(' '.join(complaint.removeprefix('fatal: ').split()))}{hint}"
+        )
     entries = sorted((entry[2:], entry[:1] != b"?") for entry in answer.stdout.split(b"\0") if entry)
     warnings = [f"git: {line.removeprefix('warning: ')}" for line in complaint.split("\n") if line]
     unmerged = {entry[2:] for entry in answer.stdout.split(b"\0") if entry[:1] == b"M"}

@@ -274,7 +274,7 @@ class Dispatcher:
             except OSError as error:  # the folder is gone
                 return Source(task.place, problem=f"{shown(task.place)}: {error.strerror}")
             if bundle.returncode != 0:  # as of an empty repository
-                complaint = shown(bundle.stderr.decode("utf-8", "replace").strip())
+                complaint = shown(" ".join(bundle.stderr.decode("utf-8", "replace").split()))
                 return Source(task.place, problem=f"git bundle of {task.repository}: {complaint}")
             source = Source(task.place, bundle.stdout)
             while not self._cluster.has_worker():  # or scattering would fail
