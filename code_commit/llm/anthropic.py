@@ -136,7 +136,7 @@ def _add(
     blocks, pieces = content
     index = count_of(event, "index")
     if kind == "message_start":
-        if blocks:
+        if blocks and message:
             raise call.broken("a second message_start")
         message |= members_of(event, "message")
         begun = members_of(message, "usage").items()

@@ -220,12 +220,12 @@ def _repeats(text: str, prompt: str) -> bool:
 
 
 def _thoughts(message: Any) -> dict[str, str]:
-    """Return the members of a message or a piece of one that have thoughts; `thinking` has those in its content."""
+    """Return the members of a message or a piece of one that have thoughts; `thinking` has those in parts."""
     members = members_of(message).items()
     found = {name: value for name, value in members if isinstance(value, str) and value and _OF_THOUGHTS.search(name)}
-    parts = [part for part in list_of(message, "content") if _is_thought(part)]
+    parts = [part for part in list_of(message, "content") if _is_thought(part)] or list_of(message, "reasoning_details")
     if thought := "".join(_content([member(part, "thinking"), member(part, "text")]) for part in parts):
-        found["thinking"] = thought
+        found.setdefault("thinking", thought)
     return found
 
 

@@ -37,6 +37,7 @@ def test_a_stream_out_of_order_is_asked_for_again(name):
 WHOLE = {
     "no stop_reason": [*EVENTS[:-2], STOP],
     "no message_stop": EVENTS[:-1],
+    "a block before the message": [*EVENTS[5:6], START, *EVENTS[6:]],
     "a block without its start": [event for event in EVENTS if event is not TEXT_START],
 }
 

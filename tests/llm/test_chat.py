@@ -381,6 +381,12 @@ def test_thoughts_that_come_apart_are_kept(name):
         assert listener.replies[0][2]["choices"][0]["message"][name] == "Only b."
 
 
+def test_thoughts_in_details_alone_are_thoughts():
+    details = [{"type": "reasoning.text", "text": "hm"}]
+    body = stream_of(piece("", reasoning_details=details), piece("", "stop"))
+    assert ask_chat(reply(body))[0].incomplete == "only thoughts, 1 tokens of them"
+
+
 def test_thoughts_alone_are_told_with_their_tokens():
     counted = {"usage": {"prompt_tokens": 100, "completion_tokens": 70, "total_tokens": 170}}
     for usage, tokens in ((counted, 70), ({}, 100)):
