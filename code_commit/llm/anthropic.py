@@ -11,12 +11,13 @@ from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import DONE, Call, Events
 from code_commit.llm.http import Endpoint, PassingFailure, Reply
 from code_commit.llm.refusals import RefusedRequestError, has_error
-from code_commit.llm.usage import Counts, maybe_count, usage_of
+from code_commit.llm.usage import Counts, first_count, maybe_count, usage_of
 from code_commit.llm.values import count_of, larger_counts, list_of, member, members_of, text_of
 from code_commit.llm.vendor import API, Model, PriceChange, TokenCounter, Vendor, bearer_header, cut_off, max_output
 from code_commit.settings import Price, Settings
 
 _PIECES = frozenset(["message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop"])
+_OF_ANSWER = frozenset(["output_tokens", "completion_tokens", "total_tokens"])  # counts that grow with the answer
 Pieces = dict[tuple[int, str], list[str]]  # of each member of each block
 _CACHE_MARK = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 """A build between two calls may exceed the default of five minutes."""
@@ -93,8 +94,8 @@ def usage(message: Any) -> Usage:
     counted = member(message, "usage")
     return usage_of(
         Counts(
-            input=maybe_count(counted, "input_tokens"),
-            output=maybe_count(counted, "output_tokens"),
+            input=first_count(counted, "prompt_tokens") or maybe_count(counted, "input_tokens"),  # as some gateways
+            output=first_count(counted, "completion_tokens") or maybe_count(counted, "output_tokens"),
             total=maybe_count(counted, "total_tokens"),
             cached=count_of(counted, "cache_read_input_tokens"),
             written=count_of(counted, "cache_creation_input_tokens")
@@ -140,7 +141,7 @@ def _add(
             raise call.broken("a second message_start")
         message |= members_of(event, "message")
         begun = members_of(message, "usage").items()
-        message["usage"] = {name: count for name, count in begun if name != "output_tokens"}  # of the answer so far
+        message["usage"] = {name: count for name, count in begun if name not in _OF_ANSWER}  # of the answer so far
     elif kind == "content_block_start":
         blocks[index] = dict(members_of(event, "content_block"))
     elif kind == "content_block_delta":

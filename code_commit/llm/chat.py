@@ -10,7 +10,7 @@ from code_commit.llm.call import DONE, Call, Events, truncated_prompt
 from code_commit.llm.http import Endpoint, PassingFailure, Reply
 from code_commit.llm.openai import takes_cache_options
 from code_commit.llm.refusals import RefusedRequestError, has_error
-from code_commit.llm.usage import Counts, first_count, maybe_count, usage_of
+from code_commit.llm.usage import Counts, first_count, maybe_count, plain_name, usage_of, with_plain_names
 from code_commit.llm.values import count_of, has_count, larger_counts, list_of, member, members_of, text_of
 from code_commit.llm.vendor import API, Model, Vendor, cut_off, estimate_tokens
 from code_commit.marks import find_marks
@@ -191,7 +191,9 @@ class _Draft:
     def whole(self) -> dict[str, Any]:
         """Return the completion, without counts of the answer that came before its end: the last ones are missing."""
         if not self._is_counted and (so_far := members_of(self._completion, "usage")):
-            self._completion["usage"] = {name: count for name, count in so_far.items() if name not in _OF_ANSWER}
+            self._completion["usage"] = {
+                name: count for name, count in so_far.items() if plain_name(name) not in _OF_ANSWER
+            }
         message = {"role": "assistant", "content": "".join(self.contents), "refusal": "".join(self._refusals) or None}
         message |= {name: "".join(parts) for name, parts in self._thoughts.items()}
         choices = [{"index": 0, "message": message, "finish_reason": self.finish or None}]
@@ -248,7 +250,8 @@ def usage(completion: Any) -> Usage:
     return usage_of(_counts(member(completion, "usage")))
 
 
-def _counts(usage: Any) -> Counts:
+def _counts(counted: Any) -> Counts:
+    usage = with_plain_names(counted)
     names = [("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")]
     read, written = (next((name for name in both if has_count(usage, name)), both[0]) for both in names)
     return Counts(

@@ -1,5 +1,6 @@
 """The tokens of a reply by arithmetic: what a count includes is told by the other counts, whoever sent them."""
 
+import re
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -22,6 +23,27 @@ class Counts(NamedTuple):
     reasoning: int = 0
     excludes_cache: bool = False
     excludes_reasoning: bool = False
+
+
+_OTHER_NAMES = {
+    "prompt_token_count": "prompt_tokens",
+    "candidates_token_count": "completion_tokens",
+    "thoughts_token_count": "reasoning_tokens",
+    "cached_content_token_count": "cached_tokens",
+    "total_token_count": "total_tokens",
+}  # of Google, as a gateway may pass them on
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a count as OpenAI writes it, from another case or of Google."""
+    snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return _OTHER_NAMES.get(snake, snake)
+
+
+def with_plain_names(usage: Any) -> Any:
+    if not isinstance(usage, dict):
+        return usage
+    return {plain_name(name): with_plain_names(value) for name, value in usage.items()}
 
 
 def first_count(usage: Any, *paths: str) -> int:

@@ -101,3 +101,10 @@ def test_the_tokens_that_a_stream_begins_with_are_no_count_of_the_answer():
     events = [("message_start", {"message": start}), ("message_delta", {"delta": {"stop_reason": "end_turn"}})]
     message = assemble(SimpleNamespace(is_done=False), iter([*events, ("message_stop", {})]))
     assert (usage(message).input, usage(message).output) == (9, 0)
+
+
+def test_a_gateway_may_count_by_the_names_of_another_api():
+    counted = usage({"usage": {"input_tokens": 0, "prompt_tokens": 3000, "completion_tokens": 20}})
+    assert (counted.input, counted.output) == (3000, 20)
+    parts = {"ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 400}
+    assert usage({"usage": {"input_tokens": 500, "cache_creation": parts, "output_tokens": 1}}).input == 1000

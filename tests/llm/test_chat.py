@@ -169,6 +169,11 @@ def test_a_refusal_in_pieces():
         ({"prompt_tokens": 10, "prompt_tokens_details": None, "completion_tokens_details": None}, Usage(input=10)),
         ({"prompt_tokens": "ten", "completion_tokens": -1}, Usage()),
         ({"prompt_tokens": "10", "completion_tokens": 5.0}, Usage(input=10, output=5)),
+        ({"promptTokens": 10, "completionTokens": 5}, Usage(input=10, output=5)),
+        (
+            {"promptTokenCount": 10, "candidatesTokenCount": 5, "thoughtsTokenCount": 2, "totalTokenCount": 17},
+            Usage(input=10, output=7, reasoning=2),
+        ),
     ],
 )
 def test_usage_in_any_place(usage, counted):
