@@ -137,12 +137,14 @@ def _add(
     blocks, pieces = content
     index = count_of(event, "index")
     if kind == "message_start":
-        if blocks and message:
+        if blocks and message and text_of(event, "message", "id") != text_of(message, "id"):
             raise call.broken("a second message_start")
         message |= members_of(event, "message")
         begun = members_of(message, "usage").items()
         message["usage"] = {name: count for name, count in begun if name not in _OF_ANSWER}  # of the answer so far
     elif kind == "content_block_start":
+        if any(number == index for number, _ in pieces):
+            raise call.broken("a block that begins twice")
         blocks[index] = dict(members_of(event, "content_block"))
     elif kind == "content_block_delta":
         name = text_of(event, "delta", "type").removesuffix("_delta")

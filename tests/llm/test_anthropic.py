@@ -22,7 +22,8 @@ def ask_messages(events):
 
 
 DISORDER = {
-    "a second start": [*EVENTS[:6], START, *EVENTS[6:]],
+    "a second message": [*EVENTS[:6], {"type": "message_start", "message": {"id": "msg_2"}}, *EVENTS[6:]],
+    "all of it once more": [*EVENTS[:7], *EVENTS],
     "neither of its two ends": EVENTS[:-2],
 }
 
@@ -38,6 +39,7 @@ WHOLE = {
     "no stop_reason": [*EVENTS[:-2], STOP],
     "no message_stop": EVENTS[:-1],
     "a block before the message": [*EVENTS[5:6], START, *EVENTS[6:]],
+    "its start twice": [*EVENTS[:6], START, *EVENTS[6:]],
     "a block without its start": [event for event in EVENTS if event is not TEXT_START],
 }
 
