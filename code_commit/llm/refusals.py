@@ -12,7 +12,7 @@ from typing import Any
 
 from code_commit.errors import LLMError, LLMErrorKind
 from code_commit.llm.http import Endpoint, PassingFailure, Reply
-from code_commit.llm.values import list_of, member, members_of, text_of
+from code_commit.llm.values import member, members_of, text_of
 from code_commit.llm.waits import asked_wait
 from code_commit.terminal import shown
 
@@ -190,7 +190,8 @@ def error_message(body: Any, endpoint: Endpoint) -> str:
 
 def _told(body: Any) -> list[str]:
     """Return the words of a body: those under names that hold words, else its first sentence."""
-    return _distinct(_said_in(body)) or ([] if list_of(body, "choices") else _sentences(body))
+    is_chunk = isinstance(body, dict) and "choices" in body  # whose other members hold names
+    return _distinct(_said_in(body)) or ([] if is_chunk else _sentences(body))
 
 
 def _said_in(value: Any, depth: int = 0, *, is_said: bool = False) -> Iterator[str]:

@@ -228,6 +228,10 @@ def test_names_in_a_chunk_are_no_words_of_a_refusal():
     _, listener = ask_chat(reply(stream_of(begun, done=False)))
     assert "ended early (no finish_reason)" in listener.retries[0][0]
 
+    ended = {"model": "Some Model Of Ours", "choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}
+    response, listener = ask_chat(reply(stream_of(piece("whole"), ended)))
+    assert (response.complete_text(), listener.retries) == ("whole", [])
+
 
 def test_the_words_of_an_error_beside_a_finish_reason_are_told():
     broken = {"choices": [{"delta": {}, "finish_reason": "error", "error": {"code": 502, "message": "Upstream idle"}}]}
