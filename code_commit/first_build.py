@@ -100,7 +100,9 @@ def with_first_output(plan: RunPlan, folder: Path, record: RunRecord) -> RunPlan
 
     output = _PASSES_HERE if has_passed else read(FIRST_BUILD)
     first = FailedBuild(output, given=_GIVEN + read(GIVEN_BUILD) if has_given else "")
-    return replace(plan, first=first, request=plan.request and plan.request._replace(output=first.output + first.given))
+    printed = first.output + first.given
+    request = plan.request and plan.request._replace(query=plan.ranking_query, output=printed)
+    return replace(plan, first=first, request=request)
 
 
 def _build(plan: RunPlan, log: RunLog, builder: Builder) -> None:

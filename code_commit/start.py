@@ -86,7 +86,7 @@ class Run:
         if plan.settings.rollup == "select" and self.codebase:
             mentions = "\n".join([*self.codebase.sizes, mentions])
         edits = plan.settings.answer_format != "files"
-        request = CodebaseRequest(fit=tokens, query=plan.query, mentions=mentions, edits=edits)
+        request = CodebaseRequest(fit=tokens, query=plan.ranking_query, mentions=mentions, edits=edits)
         made = make_codebase(plan.project, plan.settings.rollup_exclude, request, plan.redactor)
         log.write_codebase(made.shown, len(log.record.attempts))
         log.add_warning("codebase", f"a prompt did not fit: its codebase was made to fit into {tokens:,} tokens")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from code_commit.build import Sandbox, choose_sandbox
 from code_commit.check.codebase import BY_NUMBER, check_prompt, needs_room, request_of, size_of, with_room
-from code_commit.check.plan import Report, RunInputs, RunPlan
+from code_commit.check.plan import TASK_OF_REPAIR, Report, RunInputs, RunPlan
 from code_commit.check.tree import (
     check_agent_config,
     check_build_script,
@@ -48,7 +48,6 @@ __all__ = ["RunInputs", "RunPlan", "inputs_of", "inspect_run", "plan_run", "repa
 
 _NO_INPUTS = RunInputs()
 _STANDARD_INPUT = "-"
-_OF_REPAIR = "Make the build pass."  # the task of a repair without words of its own
 _ELSEWHERE = "install it outside the project, by pipx or uv tool"
 
 
@@ -98,7 +97,7 @@ def repair_inputs_of(project: Project, words: str | None, output: str | bytes | 
     if given is not None and not given.strip():
         raise NotSetUpError("the given output of a build is empty: give what it printed, or leave it out")
     fresh = not project.has_own_rollup
-    query = _OF_REPAIR if query is None else query
+    query = TASK_OF_REPAIR if query is None else query
     return RunInputs(command="repair", query=query, given=given, excluded=excluded, fresh=fresh)
 
 

@@ -34,6 +34,7 @@ from code_commit.settings import Settings
 
 T = TypeVar("T")
 Requirement = Literal["tree", "build", "llm", "query", "prompts"]
+TASK_OF_REPAIR = "Make the build pass."  # where nobody says more
 _ALL: frozenset[Requirement] = frozenset({"tree", "build", "llm", "query", "prompts"})
 
 
@@ -118,6 +119,11 @@ class RunPlan:
     def builds_first(self) -> bool:
         """Whether build.sh runs before anything is sent."""
         return self.inputs.command == "repair" or (self.inputs.command == "run" and self.settings.build_first)
+
+    @property
+    def ranking_query(self) -> str:
+        """The query as far as it tells which files matter."""
+        return "" if self.inputs.command == "repair" and self.query == TASK_OF_REPAIR else self.query
 
     @property
     def longest_prompt(self) -> int | None:

@@ -98,7 +98,7 @@ class FileChooser:
         plan, project, redactor = self.plan, self.plan.project, self.plan.redactor
         asked = choose_selector(plan.settings, plan.llm.choice, plan.keys, project.root)
         rules, closing = split_closing(load_system_prompt(project.system_prompts, "file_selection"))
-        closing = repeat_task(closing, request.query)
+        closing = repeat_task(closing, plan.query)
         logs = logs_of(file.name for file in survey.files)
         shown_logs = sorted(file.name for file in survey.files if file.name in logs and has_section(file))
         parts = _PARTS.replace("{logs}", _NEWEST.format(" and ".join(shown_logs)) if shown_logs else "")
@@ -111,11 +111,11 @@ class FileChooser:
         overview = Outlines(
             survey=survey, most=_OUTLINES, fixed=fixed, edits=request.edits, mentions=told_beside(project, request)
         )
-        rest = instructions + request.query + output + show_mentions(survey.mentions) + closing
+        rest = instructions + plan.query + output + show_mentions(survey.mentions) + closing
         tokens = min(_tokens_for(asked, rest), plan.settings.choice_tokens)
         outlines = fitted(selection, redactor, tokens, overview)
         mentions = redactor.redact_text(show_mentions(survey.mentions, outlines.sizes))
-        told = {"query": request.query, "build.sh output": output, "mentions": mentions}
+        told = {"query": plan.query, "build.sh output": output, "mentions": mentions}
         prompt = selection_prompt(instructions, outlines.text, told, closing)
         if self._is_small(survey, selection, request, len(prompt.text)):
             return None
@@ -166,8 +166,8 @@ class FileChooser:
         settings = plan.settings._replace(model=str(plan.llm.choice))
         log = self.begun or open_run_log(plan.project, "rollup", settings, self.progress)
         log.record.command, log.record.options = "rollup", settings.as_record()
-        log.write_text(QUERY_OF_RUN, request.query)
-        log.record.model, log.record.query = str(asked.choice), request.query.strip().split("\n")[0]
+        log.write_text(QUERY_OF_RUN, plan.query)
+        log.record.model, log.record.query = str(asked.choice), plan.query.strip().split("\n")[0]
         log.record.tree = plan.tree.before if plan.tree else None
         for_run = {"for_run": plan.inputs.is_main, "repairs": plan.inputs.command == "repair"}
         log.record.request = request._replace(query="", output="")._asdict() | for_run

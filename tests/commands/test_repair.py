@@ -195,6 +195,24 @@ def test_a_dry_run_shows_the_diff(root: Path, run_code_commit: Run):
     assert run_code_commit(root, "repair", "--dry-run").returncode == 0
 
 
+@pytest.mark.parametrize("said", ["src/part_31.py:4: in part_31: AssertionError\n", "FAIL\n"])
+def test_without_words_the_output_alone_ranks_the_files(said, root: Path, run_code_commit: Run):
+    (root / "src").mkdir()
+    for number in range(60):
+        (root / f"src/part_{number:02}.py").write_text(module(f"part_{number:02}", 200))
+    (root / "src/make.py").write_text(module("make_the_build_pass", 200))
+    (root / "build.sh").write_text("#!/bin/sh\ncat ../said\ngrep -qx ok ok.txt\n")
+    (root.parent / "said").write_text(said)
+    git(root, "add", "-A")
+    done = run_code_commit(root, "repair", "--rollup", "select", *replay(root, "^^^files\nok.txt\n^^^end\n", RIGHT))
+    assert done.returncode == 0, done.stderr
+    asked = (min((root / "agent-config/logs").iterdir()) / "1-query.txt").read_text()
+    assert "[query]\nMake the build pass.\n" in asked
+    assert "make_the_build_pass():" not in asked.partition("[mentions]\n")[2], "that are words of ours"
+    assert ("--- src/part_31.py (outline" in asked) or "part_31" not in said
+    assert ("src/part_31.py:4:def part_31" in asked) == ("part_31" in said)
+
+
 def test_a_choice_of_files_is_part_of_a_repair(root: Path, run_code_commit: Run):
     (root / "src").mkdir()
     for number in range(40):
