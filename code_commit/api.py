@@ -29,7 +29,7 @@ from code_commit.commands.stats import OF_EARLIER_VERSION, Comparison, upgraded
 from code_commit.commands.undo import Arguments as UndoArguments
 from code_commit.commands.undo import undo_run
 from code_commit.errors import CODEBASE, TASK, CodeCommitError, Named, NoKeyError, NotSetUpError, in_words
-from code_commit.llm.keys import find_secrets, load_keys, require_key
+from code_commit.llm.keys import Keys, find_secrets, load_keys, require_key
 from code_commit.llm.models import bound_base_url, choose_model
 from code_commit.paths.names import find_protected
 from code_commit.paths.patterns import explain_patterns
@@ -236,12 +236,7 @@ def count_missing_keys(directory: Folder, runs: Iterable[Mapping[str, Any]]) -> 
 
     Raises NotSetUpError, and NoKeyError for an unusable key.
     """
-    variables = {**os.environ, USER_VARIABLE: "off"}  # as a fleet's worker has them
-    keys, environment, missing = (
-        load_keys(_folder(directory), variables),
-        read_environment(os.environ, []),
-        Counter[str](),
-    )
+    keys, environment, missing = _keys_of_worker(_folder(directory)), read_environment(os.environ, []), Counter[str]()
     for given in runs:
         settings = Settings(**{**environment, **given})
         selector = settings.select_model if settings.rollup == "select" else ""
@@ -265,7 +260,12 @@ def find_llm_problems(directory: Folder, settings: Mapping[str, Any], *, is_else
     own, environment = check_settings(settings), {} if is_elsewhere else read_environment(os.environ, [])
     project = _folder(directory)
     merged = Settings(**{**environment, **own}, sources={ENVIRONMENT: environment, COMMAND_LINE: own})
-    return find_problems(project, merged, None if is_elsewhere else load_keys(project))
+    return find_problems(project, merged, None if is_elsewhere else _keys_of_worker(project))
+
+
+def _keys_of_worker(project: Project) -> Keys:
+    """Return the keys as a fleet's worker has them, without its user's own. Raises NotSetUpError."""
+    return load_keys(project, {**os.environ, USER_VARIABLE: "off"})
 
 
 def find_addresses(settings: Mapping[str, Any]) -> dict[str, str]:

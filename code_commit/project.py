@@ -135,11 +135,11 @@ class UserFolder(NamedTuple):
         return path if path and name not in self.linked and os.path.lexists(path) else None
 
 
-def find_user_folder(project: Project, environment: Mapping[str, str] = os.environ) -> UserFolder:
+def find_user_folder(project: Project | None, environment: Mapping[str, str] = os.environ) -> UserFolder:
     """Return the folder `code-commit` of $XDG_CONFIG_HOME, else of ~/.config.
 
     A relative path counts for none (XDG Base Directory Specification). An answer could write whatever lies in the
-    project's work tree, or is linked into it, so none of that is read.
+    project's work tree, or is linked into it, so none of that is read. A fleet's client is in no project (None).
     """
     if environment.get(USER_VARIABLE, "").lower() in ("off", "0", "false", "no"):
         return UserFolder(None)
@@ -148,6 +148,8 @@ def find_user_folder(project: Project, environment: Mapping[str, str] = os.envir
         warnings.append(f"$XDG_CONFIG_HOME is {shown(named)}, a relative path: it is not read, name an absolute one")
     if folder is None or not os.path.lexists(folder):
         return UserFolder(None, warnings=tuple(warnings))
+    if project is None:
+        return UserFolder(folder, warnings=tuple(warnings))
     top = str(project.git.work_tree) if project.git else find_top(str(project.root))
     if is_inside(str(folder), top):
         why = "lies in the project: none of your own settings and keys is read"

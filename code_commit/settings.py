@@ -473,7 +473,9 @@ def _merged(values: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]
     return merged
 
 
-def read_user_settings(project: "Project", environment: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
+def read_user_settings(
+    project: "Project | None", environment: Mapping[str, str], problems: list[str]
+) -> dict[str, Any]:
     """Return the settings of the user's own config.toml, {} where none is read, and append what is wrong with them."""
     from code_commit.project import CONFIG_FILE, find_user_folder, shown_path
 

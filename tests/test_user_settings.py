@@ -314,6 +314,13 @@ def test_a_fleets_client_reads_it_as_defaults_of_the_tasks(project, user):
     assert with_defaults_of_user([one], {}) == [one]
 
 
+def test_a_fleets_client_in_the_home_folder_reads_it_too(user, monkeypatch):
+    write(user, "max_repairs = 9\n")
+    monkeypatch.chdir(os.environ["HOME"])
+    assert find_user_folder(Project(Path.cwd())).path is None
+    assert read_user_settings(None, os.environ, []) == {"max_repairs": 9}
+
+
 def test_what_of_it_no_worker_can_use_is_no_default(project, user):
     write(user, 'model = "chat:m"\nkey_command = "sh"\nclient_cert = "/c"\n[headers]\nX = {env = "Y"}\n')
     one = FleetTask(id="1", repository="r", query="q")
@@ -344,3 +351,16 @@ def test_a_fleets_worker_does_not_read_it(project, user):
     assert not load_keys(project, variables)
     assert read_user_settings(project, variables, []) == {}
     assert USER not in load_settings(project, {}, variables).sources
+
+
+def test_a_model_of_the_fleets_options_comes_before_the_users_and_its_address(user, tmp_path, run_code_commit: Run):
+    write(user, f'model = "command:sh"\nbase_url = "chat:{ELSEWHERE}"\n')
+    task = {"id": "1", "repository": str(tmp_path), "query": "q", "setup": True, "build": "true"}
+    (tmp_path / "tasks.jsonl").write_text(json.dumps(task))
+    words = ["fleet", "tasks.jsonl", "--check", "--model", "replay:x"]
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "x")
+    done = run_code_commit(tmp_path, *words)
+    assert "names a program" not in said_by(done)
+    done = run_code_commit(tmp_path, *words[:3])
+    assert "your own settings name a program as model" in said_by(done)

@@ -47,7 +47,7 @@ from code_commit.fleet.tasks import (
 )
 from code_commit.fleet.unfinished import ResultStore, Unfinished, log_path
 from code_commit.llm.keys import KEY_VARIABLES
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_text, require_text
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text, require_text
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.words import count
@@ -117,10 +117,10 @@ def _require_command(options: FleetOptions) -> None:
 def _carry_out(options: FleetOptions) -> int:
     faults: list[str] = []
     read_environment(os.environ, faults)  # or each task of this machine would end by it
-    own = read_user_settings(Project(Path(os.path.realpath("."))), os.environ, faults)
+    own = read_user_settings(None, os.environ, faults)
     if faults:
         raise NotSetUpError("\n".join(faults))
-    tasks = _in_each_way(options, with_defaults_of_user(_listed(options), own))
+    tasks = with_defaults_of_user(_in_each_way(options, _listed(options)), own)
     if unknown := set(options.only) - {task.id for task in tasks}:
         raise NotSetUpError(
             f"{options.tasks or options.repositories} has no task {', '.join(map(shown, sorted(unknown)))}"
@@ -195,10 +195,12 @@ def _find_mistakes(options: FleetOptions, tasks: Mapping[int, FleetTask]) -> Ite
     yield from find_unfit(tasks)
     limit = {} if options.max_cost is None else {"max_cost": options.max_cost}
     known: dict[str, list[str]] = {}
+    own = read_user_settings(None, os.environ, [])
     with _linked_keys() as folder:
         for number, task in tasks.items():
             found: list[str] = []
-            for settings in (limit | each.settings for each in _in_each_way(options._replace(trials=1), [task])):
+            ways = with_defaults_of_user(_in_each_way(options._replace(trials=1), [task]), own)
+            for settings in (limit | each.settings for each in ways):
                 key = json.dumps(settings, sort_keys=True)
                 if key not in known:
                     known[key] = find_llm_problems(folder, settings, is_elsewhere=options.scheduler is not None)

@@ -296,11 +296,11 @@ def with_defaults_of_user(tasks: Sequence[FleetTask], own: Mapping[str, Any]) ->
         tables = {name: {**own[name], **given.get(name, {})} for name in own.keys() & {"prices"}}
         try:
             settings = {"settings": defaults | given | added | tables}
-            made.append(FleetTask.model_validate({**task.model_dump(), **settings}))
+            checked = FleetTask.model_validate({**task.model_dump(), **settings})
         except ValidationError as error:
             problems = [f"{task.id}, with your own settings: {_explained(details)}" for details in error.errors()]
             raise NotSetUpError("\n".join(problems)) from error
-        made[-1]._list = task._list  # noqa: SLF001 - no field of the line
+        made.append(task.model_copy(update={"settings": checked.settings}))
     return made
 
 
