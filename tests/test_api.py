@@ -221,7 +221,7 @@ def test_a_run_that_cannot_begin_raises(project_folder: Path):
     [
         ({}, "or give it by query="),
         ({"query": " "}, "describe it by query="),
-        ({"query": "x", "model": ""}, "or name a model="),
+        ({"query": "x", "model": ""}, "name a model="),
         ({"query": "x", "model": "chat:x"}, "model=chat: needs base_url="),
         ({"query": "x", "model": "gemini", "max_cost": 0.000001}, "max_cost=1e-06 is too little"),
     ],
