@@ -219,9 +219,9 @@ def test_a_run_that_cannot_begin_raises(project_folder: Path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "or give it by query="),
-        ({"query": " "}, "describe it by query="),
-        ({"query": "x", "model": ""}, "name a model="),
+        ({}, "or give it with query="),
+        ({"query": " "}, "describe it with query="),
+        ({"query": "x", "model": ""}, "for any other server set model="),
         ({"query": "x", "model": "chat:x"}, "model=chat: needs base_url="),
         ({"query": "x", "model": "gemini", "max_cost": 0.000001}, "max_cost=1e-06 is too little"),
     ],

@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "code_commit"
 
 RIDDLE = re.compile(r"(?:\A|[.!?]\s+)(?:What|That|Those|Of|Where|Who)\b")
 OLD_NAMES = {"Given", "Asked", "Shown", "Told", "Need", "Saved", "Desk", "Order"}
-OLD_NAMES |= {"refit", "shells", "is_aside", "find_twins"}
+OLD_NAMES |= {"refit", "shells", "is_aside", "find_twins", "doubt_model", "but_its_own", "_untold", "ended_with_us"}
 NAMES_OF_ONE_THING = {"settle", "cost_of", "require_fit", "select_files", "text_of"}
 
 

@@ -33,12 +33,12 @@ from code_commit.llm.addresses import require_address
 from code_commit.llm.http import proxy_of
 from code_commit.llm.keys import Keys, choose_selector, find_secrets, key_of, load_keys
 from code_commit.llm.local import find_server, with_window
-from code_commit.llm.models import bound_base_url, choose_fallback, choose_model, doubt_model, require_price
+from code_commit.llm.models import bound_base_url, choose_fallback, choose_model, require_price, warn_of_model
 from code_commit.llm.programs import words_of
 from code_commit.llm.vendor import LlmConfig, ModelChoice
 from code_commit.paths.protected import watched_from_build
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, find_user_folder, read_text, require_text
-from code_commit.prompts.layout import doubt_overrides, load_system_prompts
+from code_commit.prompts.layout import load_system_prompts, warn_of_overrides
 from code_commit.redaction import Redactor
 from code_commit.runs.words import count
 from code_commit.settings import Options, Settings, load_settings
@@ -124,7 +124,7 @@ def _read_task_given() -> str:
     """Return the task on standard input. Raises NotSetUpError."""
     name = "the task on standard input"
     return require_text(
-        _read_standard_input(name, ("or give it by ", TASK)), name, ("pipe it in, or give it by ", TASK)
+        _read_standard_input(name, ("or give it with ", TASK)), name, ("pipe it in, or give it by ", TASK)
     )
 
 
@@ -183,7 +183,7 @@ def _plan_with(report: Report, project: Project, inputs: RunInputs, settings: Se
     prompts, codebase = None, inputs.codebase
     if "prompts" in needs:
         prompts = report.ask("system prompts", lambda: load_system_prompts(project.system_prompts))
-        report.warn(*doubt_overrides(project.system_prompts))
+        report.warn(*warn_of_overrides(project.system_prompts))
     if "tree" in needs:
         report.ask("lock", lambda: check_lock(project))
     if request and needs_room(request):
@@ -300,7 +300,7 @@ def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Proje
         report.ask(f"{lead}command", partial(words_of, choice.name, project.root), lambda words: shown(words[0]))
     if settings.max_cost is not None and choice.provider != "replay":
         report.ask(f"{lead}price", lambda: require_price(choice, settings))
-    report.warn(*doubt_model(choice))
+    report.warn(*warn_of_model(choice))
     return llm
 
 

@@ -42,11 +42,11 @@ _OF_UNMATCHED = {"allow": "it allows new files alone", "protect": "it protects n
 def read_task(project: Project, given: str | None) -> str:
     """Return the task, that of query.txt where none is given. Raises NotSetUpError."""
     if given is None:
-        return read_text(project.query_file, ("write the task into it, or give it by ", TASK))
+        return read_text(project.query_file, ("write the task into it, or give it with ", TASK))
     if not given.strip():
-        raise NotSetUpError("the task is empty: describe it by ", TASK)
+        raise NotSetUpError("the task is empty: describe it with ", TASK)
     if given.encode("utf-8", "ignore").decode() != given:
-        raise NotSetUpError("the task is not valid UTF-8: describe it by ", TASK)
+        raise NotSetUpError("the task is not valid UTF-8: describe it with ", TASK)
     return given
 
 

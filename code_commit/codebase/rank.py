@@ -199,7 +199,7 @@ class _Words:
         self.counts.append(counts)
         held = {number for number, times in enumerate(counts) if times}
         may_define = self.may_define is not None and self.may_define(lower)
-        is_told = CHANGE_LOG.fullmatch(file.name) is None
+        may_tell = CHANGE_LOG.fullmatch(file.name) is None
         for name, pattern in self.names.items():
             if not held.issuperset(self.parts[name]):
                 continue
@@ -207,12 +207,12 @@ class _Words:
                 starts = (match.start() for match in pattern.finditer(text))
                 if any(is_definition(text, start) for start in starts):
                     self.defined[name].append(number)
-            if name in self.told and is_told:
+            if name in self.told and may_tell:
                 is_here = self.defined[name][-1:] == [number]
                 self.lines.note(name, file, text, places_of(text, pattern), is_defined_here=is_here)
         if not is_document(file.name):
             self._note_definitions(number, text, held)
-        if is_told and len(lower) == len(text):
+        if may_tell and len(lower) == len(text):
             self._note_alike(file, lower, held)
 
     def _note_definitions(self, number: int, text: str, held: set[int]) -> None:

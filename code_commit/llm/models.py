@@ -97,7 +97,7 @@ def for_another_address(settings: Settings) -> Settings:
     return settings._replace(sources=sources, **{name: Settings._field_defaults[name] for name in reach})
 
 
-def doubt_model(choice: ModelChoice) -> list[str]:
+def warn_of_model(choice: ModelChoice) -> list[str]:
     """Return a warning if the model is unknown and its name resembles a known one, else []."""
     hint = "" if find_model(choice) else did_you_mean(choice.name, VENDORS[choice.provider].models, cutoff=0.85)
     return [f"this version does not know {shown(str(choice))}, nor its price{hint}"] if hint else []
@@ -117,7 +117,7 @@ def _default_choice(keys: Container[str], unfit: Mapping[str, str]) -> ModelChoi
     variables = [vendor.key_variable for vendor in vendors]
     raise NoKeyError(
         f"no API key: write one into {AGENT_CONFIG}/{_one_of(names)} (mode 600), or set {_one_of(variables)};"
-        " for any other server name a ",
+        " for any other server set ",
         Named("model"),
     )
 

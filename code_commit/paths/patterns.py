@@ -16,7 +16,7 @@ from code_commit.terminal import shown
 
 _ELSEWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]|\\\\\w")  # a drive, a URL, a share of Windows
 _WILD = re.compile(r"[*?[\\]")
-_FROM_ROOT = "; a pattern counts from the project's root, as src/main.rs"
+_FROM_ROOT = "; patterns start at the project's root, such as src/main.rs"
 _WHOLE_PROJECT = "**"
 _LETTERS_MORE = 2  # or less, in a name that resembles another
 _ALIKE = 0.7  # as difflib counts
@@ -77,7 +77,7 @@ def _relative(sign: str, place: str, pattern: str, root: Path | None) -> str:
     if root is not None:
         place = os.path.relpath(os.path.realpath(folder) + place[len(folder) :], root)
     if place.split("/")[0] == "..":
-        return f" and leaves the project{_FROM_ROOT}"
+        return f" and leads out of the project{_FROM_ROOT}"
     form = _WHOLE_PROJECT if place == "." else place if "/" in place else f"/{place}"
     return f": write {shown(sign + form + ('/' if pattern.endswith('/') and place != '.' else ''))}"
 

@@ -129,7 +129,7 @@ def load_system_prompt(overrides: Path, name: str) -> str:
     return text
 
 
-def doubt_overrides(overrides: Path) -> list[str]:
+def warn_of_overrides(overrides: Path) -> list[str]:
     """Return a warning for each text file in the folder `overrides` that has the name of no system prompt."""
     names = {path.name for path in _PACKAGED.glob("*.txt")}
     others = sorted(path for path in overrides.glob("*.txt") if path.name not in names)

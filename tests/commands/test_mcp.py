@@ -197,7 +197,7 @@ def test_check_is_ready_for_a_run_with_a_query(root: Path):
             checked = host.call("check")
             assert (checked.is_error, checked.structured_content["ready"]) == (False, True)
         refused = host.call("run", model=REPLAY)
-        assert (refused.is_error, "or give it by run(query)" in text_of(refused).split("{")[0]) == (True, True)
+        assert (refused.is_error, "or give it with run(query)" in text_of(refused).split("{")[0]) == (True, True)
         (root / "agent-config" / "config.toml").write_text('model = "chat:m"\n')
         nowhere = text_of(host.call("run", query="x"))
         (root / "agent-config" / "config.toml").write_text('base_url = "ftp://x"\nrequire_clean = true\n')
