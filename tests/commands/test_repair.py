@@ -165,7 +165,7 @@ def test_what_passed_before_does_not_still_fail(root: Path, run_code_commit: Run
     words = ["repair", "--output", "-", "--max-repairs", "0"]
     done = run_code_commit(root, *words, *replay(root, WRONG), stdin="CI says no\n")
     assert done.returncode == 1, done.stderr
-    assert "The build fails after 1 attempt; before the run it passed" in done.stderr
+    assert "The build fails after 1 attempt (before the run it passed)" in done.stderr
     assert "## ✗ code-commit: The build fails\n" in run_code_commit(root, "log", "--markdown").stdout
 
 
