@@ -328,7 +328,7 @@ def _verdict_of(record: RunRecord) -> tuple[str, dict[str, Any]]:
     end = headline_of(record) + result_before(record)
     told = record.message if record.message and record.exit_code == 0 else end
     cost = joined(count(record.totals.attempts, "attempt") if record.asks else "", total_cost(record.totals))
-    head = f"{told[0].upper()}{told[1:]} (exit code {record.exit_code}{cost and f'; {cost}'})."
+    head = f"{told[0].upper()}{told[1:]}: {joined(f'exit code {record.exit_code}', cost)}."
     lines = [*change_rows(changes), *(f"{path}, no longer known" for path in unknown)] or ["No file changed."]
     where = f'The tools diff and log have more, with run = "{record.run}".'
     warnings = list(map(str, record.warnings))

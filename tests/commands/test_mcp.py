@@ -121,7 +121,7 @@ def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: 
         record = latest(root)
         assert (record["query"], record["options"]["allow"]) == ("- say -- ok", ["ok.txt"])
         assert text_of(done).split("\n") == [
-            "The build passes (exit code 0; 1 attempt).",
+            "The build passes: exit code 0, 1 attempt.",
             "replace ok.txt  +1 -1",
             "warning: ok.txt shrinks to under half: from 8 to 3 bytes",
             f'The tools diff and log have more, with run = "{record["run"]}".',
@@ -139,7 +139,7 @@ def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: 
         assert host.call("log", run="latest").structured_content == record
         undone = host.call("undo", run="-1")
         assert undone.structured_content["undoes"] == record["run"]
-        assert text_of(undone).startswith(f"Undid {record['run']} (exit code 0).\nreplace ok.txt  +1 -1\n")
+        assert text_of(undone).startswith(f"Undid {record['run']}: exit code 0.\nreplace ok.txt  +1 -1\n")
         named = [host.call("diff", run=name).structured_content["diff"] for name in (record["run"], "-2")]
         assert named == [text_of(diff)] * 2
         assert (root / "ok.txt").read_text() == "not yet\n"
@@ -179,7 +179,7 @@ def test_a_failing_build_is_repaired_and_a_passing_one_left_alone(root: Path):
         done = host.call("repair", model=REPLAY, query="Say ok.", output="CI says no\n", protect=["tests/"])
         assert not done.is_error, text_of(done)
         assert (done.structured_content["command"], done.structured_content["status"]) == ("repair", "success")
-        assert text_of(done).startswith("The build passes; before the run it failed (exit code 0; 1 attempt")
+        assert text_of(done).startswith("The build passes (before the run it failed): exit code 0, 1 attempt")
         (log,) = (root / "agent-config/logs").iterdir()
         assert "CI says no" in (log / "1-query.txt").read_text()
         again = host.call("repair")
