@@ -49,7 +49,7 @@ _PUBLIC = re.compile(
 """Addresses of coins, UUIDs, keys of SSH; what is in PEM or DER has a shape; public keys of Stripe and PostHog."""
 _STORED = re.compile(r"\$?[A-Za-z][\w-]*(?::\w+)*\$[^$\s]+\$[^\s]{16}|\$\w{1,12}\$[^\s]{16}|md5[0-9a-f]{32}\Z")
 _SCHEME = re.compile(r"(?<!\$)\{(?!noop|plain|clear)[A-Za-z][\w.-]*\}\Z", re.IGNORECASE)
-"""What a password is stored as, before the value or in braces: PHC's string format, crypt(5), RFC 2307, PostgreSQL."""
+"""Stored forms of a password, before the value or in braces: PHC's string format, crypt(5), RFC 2307, PostgreSQL."""
 _DIGEST = re.compile(r"(?:[0-9A-Fa-f]{8})*")
 _SIZES = frozenset({32, 40, 56, 64, 96, 128})  # hexadecimal digits of the digests of MD5, SHA-1 and SHA-2
 _ARGUMENT = re.compile(r"[\"']\s*[,)]")
