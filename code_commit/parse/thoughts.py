@@ -12,7 +12,14 @@ from code_commit.marks import Mark, fenced_marks, find_marks, may_have_marks
 from code_commit.parse import fences
 
 _MOST_UNCLOSED = 1_000  # blocks and quotations; they alone reject an answer of which they all count
-_TAG = re.compile(r"^ {0,3}<(/?)([^\W\d_][\w:.-]*)(?:\s[^<>\n]*)?>[ \t\r]*$", re.MULTILINE)
+_TAG = re.compile(
+    r"^ {0,3}(?:<(?P<closed>\w+)\|>|[<\[{(\u3010\u25c1]{1,2}[|\uff5c]?(?P<slash>/?)"
+    r"(?P<name>[^\W\d_][\w:.\u2581-]*)(?:\s[^<>\n]*)?[|\uff5c]?[>\]})\u3011\u25b7]{1,2}|<\|(?P<opened>\w+)>\w*|<\|channel\|>(?P<channel>\w+)"
+    r"|(?P<opened_dots>[A-Z]\w+)(?:\.{3}|\u2026)|(?:\.{3}|\u2026)\w+ (?P<closed_dots>\w+)\.?)[ \t\r]*$",
+    re.MULTILINE,
+)
+"""Lines that frame what is between them: tags in any brackets, tokens, and words with dots as ollama prints them."""
+_BEGIN_OR_END = re.compile(r"(?:(begin|start)|end)[_\u2581-](?:of[_\u2581-])?(.+)")
 _ANSWER = re.compile(r"(?i:(?:.*[_:-])?(?:answer|response|output|result|solution|final))")
 _WORD = re.compile(r"\S+")
 _ONLY_NAMED = "; a tag that is only spoken of stands in backticks"
@@ -163,24 +170,43 @@ def report_thoughts(text: str, thoughts: Thoughts, reasons: Reasons) -> None:
 def suspect_tagged_blocks(text: str, cuts: Sequence[int], reasons: Reasons) -> None:
     """Suspect blocks between an opening and a closing tag of one name that is no mark, each alone on its line.
 
-    Tags whose name says that all of the answer stands between them are none.
+    All of the answer may stand in a tag of a name that says so, or in any one with nothing but the blocks.
     """
-    opened: dict[str, int] = {}
-    outside = list(pairwise(cuts))[::2]
+    opened: dict[str, tuple[int, int]] = {}
+    pieces = list(pairwise(cuts))
+    outside = pieces[::2]
     for blocks, (start, end) in enumerate(outside):
         for tag in _TAG.finditer(text, start, end):
-            name = tag[2].lower()
+            name, opens = _read_tag(tag)
             if any(find_marks(tag[0])):
                 continue
-            if not tag[1]:
-                opened.setdefault(name, blocks)
+            if opens:
+                opened.setdefault(name, (blocks, tag.end()))
                 continue
-            before = opened.pop(name, blocks)
-            is_answer = _ANSWER.fullmatch(name) and before == 0 and blocks == len(outside) - 1
+            before, inside = opened.pop(name, (blocks, 0))
+            is_around_all = before == 0 and blocks == len(pieces) // 2
+            is_answer = is_around_all and (_ANSWER.fullmatch(name) or _has_blocks_alone(text, outside, inside, tag))
             if before < blocks and not is_answer:
-                fact = f"blocks stand between <{quoted(tag[2])}> and </{quoted(tag[2])}>, as in thoughts"
+                fact = f"blocks stand between the beginning of {name} and '{quoted(tag[0].strip())}', as in thoughts"
                 reasons.suspect("", _line_of(text, tag.start()), "thoughts", fact, _SEND_AGAIN)
                 return
+
+
+def _read_tag(tag: re.Match[str]) -> tuple[str, bool]:
+    """Return the name of a frame, and whether the line opens it."""
+    if tag["channel"]:
+        return "channel", tag["channel"].lower() != "final"
+    name = (tag["name"] or tag["opened"] or tag["closed"] or tag["opened_dots"] or tag["closed_dots"]).lower()
+    opens = not (tag["slash"] or tag["closed"] or tag["closed_dots"])
+    if match := _BEGIN_OR_END.fullmatch(name):
+        return match[2], match[1] is not None
+    return name, opens
+
+
+def _has_blocks_alone(text: str, outside: Sequence[tuple[int, int]], inside: int, tag: re.Match[str]) -> bool:
+    """Tell whether nothing but blocks, other tags apart, stands between a tag and its end: thoughts have words."""
+    parts = (text[max(start, inside) : min(end, tag.start())] for start, end in outside)
+    return not any(_TAG.sub("", part).strip() for part in parts)
 
 
 def _line_of(text: str, position: int) -> int:

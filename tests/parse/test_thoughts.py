@@ -82,9 +82,21 @@ SUSPECTED = {
     "thoughts between blocks that never end": (f"{DRAFT}<think>\n{B}", 4, "<think>"),
     "a mark inside a line": (f"{DRAFT}No.</think> So:\n{B}", 4, "</think>"),
     "a mark alone in a Markdown fence": (f"{DRAFT}```\nx\n</think>\n```\n{B}", 6, "</think>"),
-    "another tag": (f"<scratchpad>\n{DRAFT}</scratchpad>\n{B}", 5, "<scratchpad>"),
-    "another tag with attributes": (f"Hm.\n<Plan step='1'>\n{DRAFT}</plan>\n{B}", 6, "<plan>"),
-    "a part of the answer in a tag of its own": (f"{DRAFT}<answer>\n{B}</answer>\n", 8, "<answer>"),
+    "another tag": (f"<scratchpad>\n{DRAFT}</scratchpad>\n{B}", 5, "of scratchpad and"),
+    "another tag with attributes": (f"Hm.\n<Plan step='1'>\n{DRAFT}</plan>\n{B}", 6, "of plan and"),
+    "a part of the answer in a tag of its own": (f"{DRAFT}<answer>\n{B}</answer>\n", 8, "of answer and"),
+    **{
+        f"the frame {opening}": (f"{opening}\n{DRAFT}{closing}\n{B}", 5, closing)
+        for opening, closing in (
+            ("[thinking]", "[/thinking]"),
+            ("{thought}", "{/thought}"),
+            ("\u3010\u601d\u8003\u3011", "\u3010/\u601d\u8003\u3011"),
+            ("<|channel|>analysis", "<|channel|>final"),
+            ("<|channel>thought", "<channel|>"),
+            ("<\uff5cbegin\u2581of\u2581thinking\uff5c>", "<\uff5cend\u2581of\u2581thinking\uff5c>"),
+            ("Thinking...", "...done thinking."),
+        )
+    },
 }
 
 
@@ -157,3 +169,12 @@ def test_thoughts_that_a_text_repeats_end_with_a_mark():
 )
 def test_a_text_that_repeats_no_draft_stays(text, thoughts):
     assert end_thoughts(text, thoughts) == text
+
+
+@pytest.mark.parametrize("name", ["answer", "files", "changes", "code_changes"])
+def test_a_tag_around_all_blocks_and_nothing_else_holds_the_answer(name):
+    framed = f"Done:\n<{name}>\n{DRAFT}\n{B}</{name}>\n"
+    assert [change.path for change in parse_response(framed)] == ["a", "b"]
+    if name != "answer":
+        with pytest.raises(RejectedResponseError):
+            parse_response(f"<{name}>\nFirst I try this:\n{DRAFT}{B}</{name}>\n")
