@@ -34,10 +34,8 @@ _UNPAID_STATUSES = {*range(300, 500), 503, 529} - {303, 408, 499}
 
 _Advice = tuple[LLMErrorKind, str]  # the kind of the error, and the advice to the user
 
-_ASIDE = re.compile(
-    r"https?://\S+|\(e\.g\.[^)]*\)"  # Google's "(e.g. check quota)" is no used up quota
-    r"|(?i:[^.;,(]*\b(?:higher|increase|raise)\b[^.;,(]*\blimits?\b)"  # an offer is no reason
-)
+_ASIDE = re.compile(r"https?://\S+|\(e\.g\.[^)]*\)")  # Google's "(e.g. check quota)" is no used up quota
+_OFFER = re.compile(r"(?i)\b(higher|increase|raise)\b.*\blimits?\b")
 _KEY_CODES = frozenset(
     ["invalid_api_key", "authentication_error", "authentication", "unauthenticated", "api_key_invalid"]
 )
@@ -212,8 +210,10 @@ def _said_in(value: Any, depth: int = 0, *, is_said: bool = False) -> Iterator[s
 
 def _words_of_page(page: str) -> str:
     """Return the title of a web page, else the first text of three words or more between two tags."""
-    found = re.search(r"(?is)<title>(.*?)</title>", page) or re.search(r">([^<>{}]*\w\s+\w[^<>{}]*\s[^<>{}]*)<", page)
-    return found[1] if found else ""
+    if title := re.search(r"(?is)<title>(.*?)</title>", page):
+        return title[1]
+    texts = re.findall(r">([^<>{}]+)(?=<)", page)
+    return next((text for text in texts if len(text.split()) > 2), "")
 
 
 def _sentences(value: Any, depth: int = 0) -> list[str]:
@@ -247,11 +247,12 @@ class _Matter:
     @classmethod
     def of(cls, status: int, body: Any) -> "_Matter":
         codes = sorted({str(code) for code in _scalars(body, _HOLDS_CODES)})
-        code_words = re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]", " ", " ".join(codes))
+        code_words = re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]", " ", " ".join(codes)[: 8 * LONGEST_MESSAGE])
         words = "; ".join(_told(body))[: 8 * LONGEST_MESSAGE]
         if status < 400:
             status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), 0)
-        text = _ASIDE.sub(" ", f"{code_words}. {words}")
+        parts = re.split(r"(?<=[.;,(])", _ASIDE.sub(" ", f"{code_words}. {words}"))
+        text = "".join(part for part in parts if not _OFFER.search(part))  # an offer is no reason
         return cls(status, frozenset(code.lower() for code in codes), code_words, text, named_parameters(body))
 
     def says(self, pattern: re.Pattern[str]) -> bool:

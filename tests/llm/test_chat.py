@@ -308,6 +308,8 @@ ERRORS = {
     "escape sequences": (400, {"error": "red \x1b[31malert\u202e"}, r"red \\x1b\[31malert\\u202e;"),
     "a long page": (400, b"<html>" + b"x" * 5_000_000, "answered 400; the request"),
     "a page of titles": (400, b"<html>" + b"<title>" * 500_000, "answered 400; the request"),
+    "a page of one long text": (400, b"<html>" + b"a b " * 1_000_000, "answered 400; the request"),
+    "a long code": (400, {"error": {"code": "raise " * 500_000}}, "answered 400: raise raise"),
     "a long message": (400, {"error": "y" * 5_000_000}, r"y{600}\.\.\.;"),
 }
 
