@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from code_commit.changes import Reasons, RejectedResponseError
 from code_commit.redaction import Redactor
 
 KEY = "sk-proj-AbC/+dEfGh1234567890xY"
@@ -242,3 +243,12 @@ def test_data_without_the_key_are_unchanged(data, places):
 def test_text_without_the_key_is_unchanged(text):
     assert Redactor([KEY]).redact_text(text) == text
     assert Redactor([]).redact_text(text) == text
+
+
+def test_the_fact_of_a_suspicion_is_censored_as_its_message():
+    reasons = Reasons()
+    reasons.suspect("a", 1, "omission", "sk-proj-secret stands there", "send it")
+    with pytest.raises(RejectedResponseError) as caught:
+        reasons.reject(lambda text: text.replace("sk-proj-secret", "***"))
+    (found,) = caught.value.violations
+    assert (found.fact, "sk-proj-secret" in found.message) == ("*** stands there", False)

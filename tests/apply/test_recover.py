@@ -21,11 +21,14 @@ from apply_driver import (
 )
 from kill_points import Call, Driver, changing, needs_strace, run_driver, sample
 
+from code_commit.apply.journal import FileStep, state_of
 from code_commit.apply.lock import is_locked
+from code_commit.apply.recover import _find as find
 from code_commit.apply.recover import needs_recovery, recover
 from code_commit.apply.restore import restore
 from code_commit.apply.snapshot import load_layers
 from code_commit.apply.transaction import apply_changes
+from code_commit.files import Tree as FileTree
 from code_commit.project import Project
 
 pytest_plugins = ["apply_fixtures"]
@@ -290,3 +293,13 @@ def test_the_journal_of_an_older_version_has_a_checksum_and_is_read(
     journal.write_text(json.dumps({"sha256": "0" * 64} | json.loads(journal.read_text())))
     assert "put back 20 of 20 files" in str(recover(project))
     assert read_tree(root) == old
+
+
+def test_a_file_with_its_old_content_and_another_mode_is_not_the_old_one(tmp_path: Path):
+    (tmp_path / "a").write_text("x\n")
+    (tmp_path / "a").chmod(0o755)
+    step = FileStep("a", state_of(b"x\n", 0o644), state_of(b"x\n", 0o755))
+    with FileTree(tmp_path) as tree:
+        assert find(tree, step, ()) == "new"
+        (tmp_path / "a").chmod(0o644)
+        assert find(tree, step, ()) == "old"

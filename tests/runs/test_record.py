@@ -1,13 +1,19 @@
 """A log that an older version has written (see older_log/README.md) is shown, undone and resumed by this one."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from command import Run, git, tree
 
-from code_commit.changes import AppliedChange
+from code_commit.changes import AppliedChange, RejectedResponseError, Violation
+from code_commit.exchange import FailedRequest, Response
+from code_commit.runs.log import AttemptLog
 from code_commit.runs.record import Attempt, FileChoice, RunRecord, load_run_record, sum_up
+from code_commit.workflow import change_files
 
 DATA = Path(__file__).parents[1] / "older_log"
 RUNS = sorted(path.name for path in (DATA / "project/agent-config/logs").iterdir())
@@ -195,6 +201,19 @@ def test_the_sum_of_what_calls_cost(attempts, cost):
     assert sum_up(record, 0.0).cost_usd == (None if attempts and cost is None else (cost or 0.0) + 0.5)
 
 
+def test_a_choice_whose_price_is_not_known_makes_the_sum_unknown():
+    record = RunRecord("1", "r", "run", "", "/", "", 1, attempts=[Attempt(1, "initial", **PAID)])
+    record.choice = FileChoice("c", calls=1)
+    assert sum_up(record, 0.0).cost_usd is None
+
+
+def test_the_costs_of_a_choice_of_schema_1_are_added_up():
+    older = {**json.loads(RECORD), "schema_version": 1, "rollup_run": "c", "rollup_costs": [0.25, 0.5]}
+    choice = load_run_record(json.dumps(older)).choice
+    assert choice
+    assert (choice.run, choice.calls, choice.cost_usd) == ("c", 2, 0.75)
+
+
 COUNTED = {
     "applied": (["applied"], 1),
     "of a dry run, or not written yet": ([None], 0),
@@ -250,3 +269,19 @@ def test_whatever_is_no_record_is_a_value_error(text):
     assert load_run_record(RECORD).pid == 1
     with pytest.raises(ValueError):
         load_run_record(text)
+
+
+def test_a_resumed_run_tells_again_how_many_reasons_a_rejection_had():
+    attempt = Attempt(1, "initial", verdict="rejected", rejections=[Violation("a", 1, "r", "no")], more_rejections=7)
+    run: Any = SimpleNamespace(log=None)
+    with pytest.raises(RejectedResponseError) as caught:
+        change_files(run, Response("", "stop"), None, cast("Any", SimpleNamespace(record=attempt)))
+    assert caught.value.reasons == attempt.reasons == ["line 1: a: no", "and 7 more"]
+
+
+def test_a_retry_is_recorded_with_the_time_at_which_it_is_given_up():
+    attempt, log = Attempt(1, "initial"), cast("Any", SimpleNamespace(save=lambda _: None))
+    AttemptLog(log, attempt).retrying(FailedRequest("busy", 429, 2.0, 7200.0))
+    (retry,) = attempt.retries
+    left = datetime.fromisoformat(retry.until) - datetime.now(UTC)
+    assert (retry.delay, round(left.total_seconds(), -2)) == (2.0, 7200)
