@@ -36,6 +36,7 @@ from code_commit.verify.content import (
     check_content,
     content_as_sent,
     find_damage,
+    find_lost_letters,
     loss_warnings,
     read_umask,
     settle_new_files,
@@ -352,7 +353,7 @@ def _check_format(
     except ValueError:
         return asked
     change = without_fences(asked, old)
-    for found in (*find_formats(change, old, surroundings), find_damage(change, old)):
+    for found in (*find_formats(change, old, surroundings), find_damage(change, old), find_lost_letters(change, old)):
         if found is not None and found.may_be_meant:
             findings.suspect(change.path, found.rule, found.fact, found.advice, found.line)
         elif found is not None:

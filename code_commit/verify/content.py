@@ -3,7 +3,7 @@
 not-text      the original, or the new content, is no UTF-8 text
 missing       a file is to be removed that is not there
 holds-key     the content holds an API key
-damaged       a character was lost: U+FFFD stands where the original has none
+damaged       characters were lost: U+FFFD stands where the original has none, or ASCII in place of all others
 """
 
 import os
@@ -36,6 +36,8 @@ from code_commit.verify.formats import Suspicion
 from code_commit.verify.writing import whole_text, whole_text_as_sent
 
 _SHEBANG, _LOST = b"#!", "\ufffd"
+_NOT_ASCII, _ASCII_WORD = re.compile(r"[^\x00-\x7f]+"), re.compile(r"[A-Za-z]\w+")
+_FEWEST_LOST, _MOST_COMPARED = 3, 50  # lines
 
 
 def check_content(
@@ -80,6 +82,24 @@ def find_damage(change: FileChange | EditBlock, old: str | None) -> Suspicion | 
             fact = f"'{quoted(said)}' holds U+FFFD in place of a character, and the file has none"
             return Suspicion(at, fact, "write the character that was meant", rule="damaged")
     return None
+
+
+def find_lost_letters(change: FileChange | EditBlock, old: str | None) -> Suspicion | None:
+    """Return the finding that lines of a file come again with ASCII in place of all that was none, in several lines."""
+    if not isinstance(change, FileReplacement) or old is None or old.isascii() or not change.content.isascii():
+        return None
+    lines = [line for line in dict.fromkeys(old.split("\n")) if not line.isascii() and _ASCII_WORD.search(line)]
+    again = []
+    for line in lines[:_MOST_COMPARED]:
+        pieces = [re.escape(piece) for piece in _NOT_ASCII.split(line)]
+        if found := re.search(rf"(?m)^{'[ -~]{0,4}'.join(pieces)}$", change.content):
+            again.append(found)
+    if len(again) < _FEWEST_LOST or 2 * len(again) < len(lines):
+        return None
+    said = again[0][0].strip()
+    at = change.line and change.line + 1 + change.content.count("\n", 0, again[0].start())
+    fact = f"'{quoted(said)}' and others have ASCII in place of the file's own characters, and none of these is left"
+    return Suspicion(at, fact, "write the characters of the file", rule="damaged")
 
 
 def lost_characters(content: bytes) -> int:

@@ -27,7 +27,7 @@ from code_commit.project import Project, find_project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.verify import capture_rules, verify_changes
-from code_commit.verify.content import read_umask
+from code_commit.verify.content import find_lost_letters, read_umask
 from code_commit.views import Outline, Sight, Unsure, find_unseen, whole_of
 
 KEY = "sk-proj-0123456789abcdefghij"
@@ -460,3 +460,26 @@ def test_a_file_of_two_hundred_megabytes_is_taken_as_it_is(project_folder):
     assert change.original is not None
     assert len(change.original.content) == (project_folder / "large.txt").stat().st_size
     subprocess.run(["rm", project_folder / "large.txt"], check=True)
+
+
+FRENCH = "Le café est fermé.\nL\u2019été arrive \u2014 déjà.\nx = 1\nÀ bientôt, dit-elle.\n"
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        FRENCH.encode("ascii", "replace").decode(),
+        FRENCH.translate(str.maketrans("éôàÀ\u2019\u2014", "eoaA'-")),
+        FRENCH.encode("ascii", "ignore").decode() + "y = 2\n",
+    ],
+)
+def test_lines_that_come_again_in_ascii_are_suspected(new):
+    found = find_lost_letters(FileReplacement("a.txt", new, 3), FRENCH)
+    assert found is not None
+    assert (found.rule, found.line, "ASCII" in found.fact) == ("damaged", 4, True)
+
+
+def test_other_losses_of_characters_are_none():
+    for new in (FRENCH.replace("é", "e"), "The coffee\nis closed.\nx = 1\n", "Le cafe est ferme.\nx = 1\n"):
+        assert find_lost_letters(FileReplacement("a.txt", new, 3), FRENCH) is None
+    assert find_lost_letters(FileReplacement("a.txt", "x\n", 3), None) is None
