@@ -3,9 +3,11 @@
 `codebases`: the commit's message is the query. As chosen count the files that it changes; how well an LLM chooses is
 not measured here. The build's output and the answers, which a repair adds, are the same each time and left out.
 
-`choosing`: all that is read in a task of one choice and two changes, with the settings that `init` writes.
+`choosing`: all that is read in a task of one choice and two changes, with the settings that `init` writes; of long
+files the lines that the commit changes are chosen. How many of its files the prompts lack is counted beside it.
 """
 
+import re
 import statistics
 import subprocess
 from collections import Counter
@@ -26,6 +28,12 @@ CHANGES, SHARE_READ = 2, 0.5  # calls after the choice; of what they would read 
 AS_INITIALIZED = 'answer_format = "auto"\nprompt_layout = "cached"\ncodebase_additions = true\n'
 PRICES = {"OpenAI": (2.0, 2.5, 0.1), "Claude": (4.0, 8.0, 0.2), "Gemini": (2.0, 2.0, 0.1)}
 """Dollars for a million tokens of a default model's input: plain, written to the cache, read from it."""
+LONG, BESIDE = 12_000, 9  # bytes of a file that is chosen in parts; lines beside what changes
+LACKS = {
+    "not outlined": "without an outline in the choice",
+    "not named": "not named in the choice",
+    "not shown": "not shown in the change",
+}
 FIT, SHARES = 50_000, (0.05, 0.1, 0.2, 0.5)  # tokens; parts of the codebase
 WAYS = {
     "fit": f"what fits into {FIT:,} tokens",
@@ -109,13 +117,25 @@ def codebases(plan: Plan) -> Iterator[Comparison]:
             yield Comparison(what, "all", lacking, limit(figure=len(commits)), 1, unit="commits")
 
 
-def _prepare_choice(root: Path, commit: Commit) -> None:
+def _requests(root: Path, commit: Commit) -> Iterator[str]:
+    """Yield the lines of a choice: the files that a commit changes, and of long ones what it changes in them."""
+    for path, (before, _) in commit.files.items():
+        changes = git(root, "diff", f"-U{BESIDE}", f"{commit.name}~", commit.name, "--", path).decode(
+            "utf-8", "replace"
+        )
+        hunks = [(int(first), int(number or 1)) for first, number in re.findall(r"(?m)^@@ -(\d+)(?:,(\d+))?", changes)]
+        lines = ", ".join(f"{first}-{first + max(number, 1) - 1}" for first, number in hunks if first)
+        yield f"{path}: {lines}" if lines and len(before.encode()) > LONG else path
+
+
+def _prepare_choice(root: Path, commit: Commit, *, in_parts: bool = False) -> None:
     """Lay out the tree before a commit, with its message as the task, and the choice of the files that it changes."""
     check_out_before(root, commit.name)
     write_file(root / "agent-config/query.txt", git(root, "log", "-1", "--format=%B", commit.name).decode())
     shown = git(root, "ls-files", ":(glob)*").decode().split("\n")[0]  # where a rollup holds none of the commit's files
+    chosen = _requests(root, commit) if in_parts else commit.files
+    answer = "\n".join(["^^^files", *chosen, shown, "^^^end", ""])
     for number in (1, 2):  # a list with a lock file, say, is asked for once more
-        answer = "\n".join(["^^^files", *commit.files, shown, "^^^end", ""])
         write_file(root / f"agent-config/recorded/{number}-response.txt", answer)
 
 
@@ -155,18 +175,29 @@ def choosing(plan: Plan) -> Iterator[Comparison]:
             ours = counted(lambda tool, part=part: median(tool, part))
             theirs = counted(lambda tool, times=times: times * median(tool, "whole"))
             yield Comparison(f"{what}: {part}", f"{calls}, {against}", ours, theirs, 1, most, unit="characters")
+        total = cache(lambda tool, part: sum(counts[part] for counts in found(tool)))
+        what = f"files of {len(commits)} tasks of {plan.repository.resolve().name}"
+        for part, lack in LACKS.items():
+            ours, theirs = (counted(lambda tool, key=key: total(tool, key)) for key in (part, "files"))
+            yield Comparison(f"{what} {lack}", "all of them", ours, theirs, 1, SHOWN, unit="files")
 
 
 def _read_for(tool: Tool, root: Path, commit: Commit) -> Counter[str]:
     """Return how many characters the prompts of a commit's choice and change have, and the change with all files."""
-    _prepare_choice(root, commit)
+    _prepare_choice(root, commit, in_parts=True)
     write_file(root / "agent-config/config.toml", AS_INITIALIZED)
 
-    def prompt(*options: str) -> int:
+    def prompt(*options: str) -> str:
         Command([tool.command, "rollup", "--quiet", *options], root).run()
-        return len(subprocess.run([tool.command, "prompt"], cwd=root, capture_output=True, check=True).stdout.decode())
+        return subprocess.run([tool.command, "prompt"], cwd=root, capture_output=True, check=True).stdout.decode()
 
-    counts = Counter(whole=prompt(), change=prompt(*SELECT))
-    counts["choice"] = sum(len(path.read_text("utf-8")) for path in root.glob("agent-config/logs/*/1-query.txt"))
+    whole, change = prompt(), prompt(*SELECT)
+    choice = "".join(path.read_text("utf-8") for path in root.glob("agent-config/logs/*/1-query.txt"))
+    counts = Counter(whole=len(whole), choice=len(choice), change=len(change), files=len(commit.files))
     counts["choice and changes"] = counts["choice"] + CHANGES * counts["change"]
+    for path in commit.files:
+        has_text = [any(f"--- {path} {end}" in text for end in ("---\n", "(lines ")) for text in (choice, change)]
+        counts["not outlined"] += bool(choice) and not (has_text[0] or f"--- {path} (outline" in choice)
+        counts["not named"] += bool(choice) and path not in choice
+        counts["not shown"] += not has_text[1]
     return counts

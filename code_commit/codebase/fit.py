@@ -37,7 +37,7 @@ _UNNAMED = "and {:,} more{}\n"
 _LONGEST_FOLDERS, _SHARE_OF_FOLDERS = 2_000, 50
 _NAMED_BESIDE = 5_000  # characters of names after a choice
 _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5  # of the room, one part in five each
-_SHARE_OF_NAMES_IN_CHOICE = 14
+_SHARE_OF_NAMES_IN_CHOICE = 11
 _MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more files are read
 _FIRST, _LONGEST_OF_FIRST, _LONGEST_OUTLINE = 8, 2_200, 520  # for a choice: files, characters of each, of another
 _SHARE_OF_ONE_OUTLINE = 10  # of the room, one part in so many at most
