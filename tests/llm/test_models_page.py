@@ -127,26 +127,23 @@ def ask_by_package(name: str, server: FakeServer) -> None:
         with contextlib.suppress(Exception), genai.Client(api_key=KEY, http_options=options) as client:
             client.interactions.create(model="m", input="hello")
         return
+    places = {"azure v1": "/openai/v1", "openai": "/v1", "foundry": "/anthropic", "mantle": "/anthropic", "chat": path}
+    base_url = url + places.get(name, places.get(kind, ""))
     with contextlib.suppress(openai.APIError, anthropic.APIError):  # the test has no answer left
-        if name == "openai":
-            openai.OpenAI(base_url=f"{url}/v1", **options).responses.create(model="m", input="hello")
-        elif name == "azure v1":
-            headers = {"api-key": KEY}
-            client = openai.OpenAI(base_url=f"{url}/openai/v1", default_headers=headers, **options)
-            client.responses.create(model="m", input="hello")
+        if name in ("openai", "azure v1"):
+            headers = {"api-key": KEY} if kind == "azure" else {}
+            with openai.OpenAI(base_url=base_url, default_headers=headers, **options) as client:
+                client.responses.create(model="m", input="hello")
         elif kind == "azure":
-            azure = openai.AzureOpenAI(azure_endpoint=url, api_version="2024-10-21", **options)
-            azure.chat.completions.create(model="my-deployment", messages=MESSAGES, stream=True)
+            with openai.AzureOpenAI(azure_endpoint=url, api_version="2024-10-21", **options) as azure:
+                azure.chat.completions.create(model="my-deployment", messages=MESSAGES, stream=True)
         elif kind == "chat":
-            openai.OpenAI(base_url=url + path, **options).chat.completions.create(
-                model="m", messages=MESSAGES, stream=True
-            )
-        elif kind == "anthropic":
-            anthropic.Anthropic(base_url=url, **options).messages.create(model="m", max_tokens=9, messages=MESSAGES)
+            with openai.OpenAI(base_url=base_url, **options) as client:
+                client.chat.completions.create(model="m", messages=MESSAGES, stream=True)
         else:
             classes: Any = {"foundry": anthropic.AnthropicFoundry, "mantle": anthropic.AnthropicBedrockMantle}
-            made = classes[kind](base_url=f"{url}/anthropic", **options)
-            made.messages.create(model="m", max_tokens=9, messages=MESSAGES)
+            with classes.get(kind, anthropic.Anthropic)(base_url=base_url, **options) as claude:
+                claude.messages.create(model="m", max_tokens=9, messages=MESSAGES)
 
 
 @pytest.mark.parametrize("name", ["messages", "interactions"])
