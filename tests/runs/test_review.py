@@ -266,7 +266,7 @@ def test_what_a_build_made_of_the_answer_is_named_with_a_diff(
     assert (f"\nThe build also {said} (unless you did); {where} shows it.\n" in done.stderr) == bool(said)
     assert (f"build     also {said}: {where}\n" in run_code_commit(root, "log", log.name).stdout) == bool(said)
     assert (f"after the answer the build {said}: {where}" in run_code_commit(root, "diff").stderr) == bool(said)
-    assert (f"the build `{said}`" in run_code_commit(root, "log", "--markdown").stdout) == bool(said)
+    assert (f"The build also `{said}`" in run_code_commit(root, "log", "--markdown").stdout) == bool(said)
     assert run_code_commit(root, "log", "--html", "page.html").returncode == 0
     page = (root / "page.html").read_text()
     assert (f"What the build {said} after the answer" in page) == bool(said)

@@ -456,7 +456,7 @@ def test_a_file_of_two_hundred_megabytes_is_taken_as_it_is(project_folder):
     with (project_folder / "large.txt").open("w") as file:
         for _ in range(1500):
             file.write(text)
-    (change,) = verify(project_folder, FileReplacement("large.txt", "short\n", 1)).changes
+    (change,) = verify(project_folder, FileReplacement("large.txt", text[:2000], 1)).changes
     assert change.original is not None
     assert len(change.original.content) == (project_folder / "large.txt").stat().st_size
     subprocess.run(["rm", project_folder / "large.txt"], check=True)
