@@ -221,7 +221,7 @@ def test_what_an_answer_would_have_changed_unseen_is_whole_in_the_next_prompt(
     assert "--- FILE REPLACEMENT src/part_20.py" in after
     assert "--- src/part_20.py ---\n" not in after
     start = first.index("[query]" if layout == "spec" else "[codebase]")
-    marks = "\n[codebase additions]\n", "Earlier answers to", "\n[answer]\n"
+    marks = "\n[codebase additions]\n", "\n[build.sh output]\n", "\n[answer]\n"
     end = min(at for at in (first.find(mark, start) for mark in marks) if at > 0)
     assert layout == "spec" or (end > start and first[start:end] in told)
 
