@@ -39,18 +39,8 @@ from code_commit.runs.diff import FileEdit
 from code_commit.runs.list import UnreadableRun, find_run_folders, read_run
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import Event, RunRecord
-from code_commit.settings import (
-    COMMAND_LINE,
-    ENVIRONMENT,
-    FILE,
-    SETTINGS,
-    Facet,
-    Settings,
-    load_settings,
-    read_environment,
-    settings_for,
-    validate_settings,
-)
+from code_commit.settings import COMMAND_LINE, ENVIRONMENT, FILE, SETTINGS, Facet, Settings, settings_for
+from code_commit.sources import load_settings, read_environment, validate_settings
 from code_commit.status import Status
 
 Folder = str | os.PathLike[str]

@@ -11,16 +11,8 @@ from code_commit.errors import NotSetUpError
 from code_commit.llm.keys import load_keys
 from code_commit.llm.models import choose_model
 from code_commit.project import Project
-from code_commit.settings import (
-    OPTIONS,
-    SETTINGS,
-    Facet,
-    Price,
-    Settings,
-    load_settings,
-    settings_for,
-    validate_settings,
-)
+from code_commit.settings import OPTIONS, SETTINGS, Facet, Price, Settings, settings_for
+from code_commit.sources import load_settings, validate_settings
 
 KEY = "sk-test-0123456789"
 
@@ -153,7 +145,7 @@ def test_all_faults_of_all_sources_are_told_at_once(project):
 def test_a_config_file_costs_no_import_of_pydantic(project):
     write_config(project, "max_repairs = 1\n[prices.m]\ninput = 1\noutput = 2\n")
     script = (
-        "import sys; from code_commit.project import find_project; from code_commit.settings import load_settings\n"
+        "import sys; from code_commit.project import find_project; from code_commit.sources import load_settings\n"
         "assert load_settings(find_project(), {}).max_repairs == 1\nsys.exit('pydantic' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script], cwd=project.root, check=False).returncode == 0

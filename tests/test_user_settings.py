@@ -18,7 +18,8 @@ from code_commit.llm.keys import find_secrets, load_keys
 from code_commit.llm.models import check_base_url, choose_model
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project, find_project, find_user_folder
-from code_commit.settings import USER, Price, Settings, load_settings, read_user_settings
+from code_commit.settings import USER, Price, Settings
+from code_commit.sources import load_settings, read_user_settings
 
 KEY, OTHER_KEY = "sk-user-0123456789", "sk-other-0123456789"
 ELSEWHERE = "https://elsewhere.example/v1"

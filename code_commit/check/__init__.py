@@ -41,7 +41,8 @@ from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, find_user_f
 from code_commit.prompts.layout import load_system_prompts, warn_of_overrides
 from code_commit.redaction import Redactor
 from code_commit.runs.words import count
-from code_commit.settings import Options, Settings, load_settings
+from code_commit.settings import Options, Settings
+from code_commit.sources import load_settings
 from code_commit.terminal import shown
 
 __all__ = ["RunInputs", "RunPlan", "inputs_of", "inspect_run", "plan_run", "repair_inputs_of"]

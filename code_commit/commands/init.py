@@ -27,7 +27,7 @@ from code_commit.project import (
     place_of_user,
     shown_path,
 )
-from code_commit.settings import load_settings
+from code_commit.sources import load_settings
 from code_commit.terminal import shown, terminal_width, wrapped
 from code_commit.trust import find_top, is_inside
 from code_commit.verify import ignored_paths

@@ -47,7 +47,8 @@ from code_commit.runs.record import (
     load_run_record,
     run_record_schema,
 )
-from code_commit.settings import OPTIONS, load_settings
+from code_commit.settings import OPTIONS
+from code_commit.sources import load_settings
 from code_commit.status import Status
 from code_commit.terminal import TAIL_BYTES, aligned, last_lines, shown, terminal_width, wrapped
 from code_commit.trust import outside_environment

@@ -51,7 +51,8 @@ from code_commit.runs.words import (
     result_before,
     total_cost,
 )
-from code_commit.settings import FILE, PROGRAM, Settings, load_settings
+from code_commit.settings import FILE, PROGRAM, Settings
+from code_commit.sources import load_settings
 from code_commit.terminal import shown
 from code_commit.trust import own_command, with_parent_death_signal
 from code_commit.version import __version__

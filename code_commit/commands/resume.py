@@ -45,7 +45,8 @@ from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN, read_sight
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.runs.replies import read_reply
-from code_commit.settings import LOGGED, Facet, Options, add_settings, load_settings, settings_for, validate_settings
+from code_commit.settings import LOGGED, Facet, Options, add_settings, settings_for
+from code_commit.sources import load_settings, validate_settings
 from code_commit.start import start_run
 from code_commit.terminal import shown
 from code_commit.workflow import applied_paths, attempt_loop

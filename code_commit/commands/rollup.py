@@ -21,7 +21,8 @@ from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry
-from code_commit.settings import MOST, Facet, Options, add_settings, load_settings, settings_for
+from code_commit.settings import MOST, Facet, Options, add_settings, settings_for
+from code_commit.sources import load_settings
 from code_commit.terminal import shown
 from code_commit.views import Outline, Part, of_kind
 

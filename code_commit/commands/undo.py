@@ -31,7 +31,8 @@ from code_commit.runs.log import RunLog, open_run_log
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.runs.words import done_by_build, listed
-from code_commit.settings import OPTIONS, Facet, Options, add_settings, load_settings, settings_for
+from code_commit.settings import OPTIONS, Facet, Options, add_settings, settings_for
+from code_commit.sources import load_settings
 from code_commit.status import Status
 from code_commit.terminal import shown
 

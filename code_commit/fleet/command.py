@@ -51,7 +51,8 @@ from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text, require_t
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.words import count
-from code_commit.settings import KEYS_VARIABLE, read_environment, read_user_settings
+from code_commit.settings import KEYS_VARIABLE
+from code_commit.sources import read_environment, read_user_settings
 from code_commit.terminal import shown, terminal_width
 
 _LANDED_BEFORE, _REMOVED_SINCE = "landed before", "landed before, the branch was removed since"

@@ -22,7 +22,8 @@ from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import NAME, RESERVED, Result
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text
 from code_commit.runs.words import count
-from code_commit.settings import PROGRAM, SETTINGS, Facet, did_you_mean, explain_what_is_the_users, settings_for
+from code_commit.settings import PROGRAM, SETTINGS, Facet, did_you_mean, settings_for
+from code_commit.sources import explain_what_is_the_users
 from code_commit.status import Status
 from code_commit.terminal import shown
 

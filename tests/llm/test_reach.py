@@ -17,7 +17,7 @@ from code_commit.llm.models import check_base_url, choose_fallback, choose_model
 from code_commit.llm.reach import reach_of
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project, find_project
-from code_commit.settings import load_settings
+from code_commit.sources import load_settings
 
 RIGHT = "^^^ok.txt\nok\n^^^end\n"
 WRONG = "^^^ok.txt\nno\n^^^end\n"

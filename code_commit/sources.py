@@ -1,0 +1,204 @@
+"""The sources of a run's settings: options, environment, config.toml and the user's own, merged and checked."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from code_commit.errors import NotSetUpError
+from code_commit.files import explain_unread, read_regular_file
+from code_commit.headers import is_looked_up
+from code_commit.project import AGENT_CONFIG, CONFIG_FILE, Project, find_user_folder
+from code_commit.project import shown_path as path_in_words
+from code_commit.settings import (
+    ATTEMPT_VARIABLE,
+    COMMAND_LINE,
+    ENVIRONMENT,
+    ENVIRONMENT_PREFIX,
+    FILE,
+    KEYS_VARIABLE,
+    LOG,
+    LOGGED,
+    OPTIONS,
+    PRICE,
+    PROGRAM,
+    RUN_VARIABLE,
+    SETTINGS,
+    USER,
+    Facet,
+    Options,
+    Price,
+    Setting,
+    Settings,
+    did_you_mean,
+    is_merged,
+    settings_for,
+)
+
+_NO_SETTINGS = (
+    *(ATTEMPT_VARIABLE, RUN_VARIABLE, KEYS_VARIABLE, "CODE_COMMIT_CHAT_API_KEY"),
+    *("CODE_COMMIT_USER_SETTINGS", "CODE_COMMIT_PACKAGE"),
+)
+"""docs/ci-examples install the package that the last one names."""
+_GIVEN = (ENVIRONMENT, COMMAND_LINE)
+
+
+def load_settings(project: Project, options: Options, environment: Mapping[str, str] = os.environ) -> Settings:
+    """Merge the options with environment, config.toml and the user's own. Raises NotSetUpError with all problems."""
+    problems: dict[str, list[str]] = {source: [] for source in (USER, FILE, ENVIRONMENT, COMMAND_LINE)}
+    shown_path = f"{AGENT_CONFIG}/{CONFIG_FILE}"
+    sources = {
+        USER: read_user_settings(project, environment, problems[USER]),
+        FILE: _read_config_file(project.config_file, shown_path, problems[FILE]),
+        ENVIRONMENT: read_environment(environment, problems[ENVIRONMENT]),
+        COMMAND_LINE: _checked(options, problems[COMMAND_LINE]),
+    }
+    problems[FILE] += explain_what_is_the_users(sources[FILE], shown_path)
+    if options.keys() >= {*LOGGED}:
+        sources = _as_resumed(sources | ({FILE: {}} if problems[FILE] else {}))
+        variables = read_environment(environment, [])
+        problems[FILE] = _explain_programs_of_log(sources[LOG], sources[USER], variables)
+        problems[ENVIRONMENT] = []
+    if told := [problem for each in problems.values() for problem in each]:
+        raise NotSetUpError("\n".join(told))
+    values = {name: value for given in sources.values() for name, value in given.items()}
+    own = {name: value for name, value in sources[USER].items() if name not in sources.get(LOG, ())}
+    return Settings(
+        **(values | _merged(values, own)), sources={name: given for name, given in sources.items() if given}
+    )
+
+
+def _as_resumed(sources: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the sources of a resumed run, whose options are those of its log: of the others it takes the REACH alone.
+
+    Beside it stands the address that it is for.
+    """
+    reach = {*settings_for(Facet.REACH)}
+    kept = reach | {*settings_for(Facet.MODEL), "base_url", "fallback_base_url"}
+    logged = {name: value for name, value in sources[COMMAND_LINE].items() if name not in reach}
+    of_project = {name: value for name, value in sources[FILE].items() if name in kept}
+    given = {place: {name: sources[place][name] for name in reach & sources[place].keys()} for place in _GIVEN}
+    return {USER: sources[USER], FILE: of_project, LOG: logged, **given}
+
+
+def explain_what_is_the_users(given: Mapping[str, Any], shown_path: str) -> list[str]:
+    """Return what a project's settings may not hold, since it runs a program or uses a secret of the user's."""
+    names = [name for name in settings_for(Facet.OWN) if given.get(name)]
+    names += _programs_in(given)
+    names += [f"[headers] {name}" for name, value in given.get("headers", {}).items() if is_looked_up(value)]
+    where = "write it into your own config.toml (code-commit init --user)"
+    return [f"{shown_path}: {name} is the user's, not a project's: {where}" for name in names]
+
+
+def _programs_in(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the models that are programs, by the settings that name them."""
+    models = {name: given.get(name) for name in settings_for(Facet.MODEL)}
+    return {name: value for name, value in models.items() if isinstance(value, str) and value.startswith(PROGRAM)}
+
+
+def _explain_programs_of_log(logged: Mapping[str, Any], *places: Mapping[str, Any]) -> list[str]:
+    """Return what keeps the models of a log from being run: programs that none of the user's places names too."""
+    named = {value for place in places for value in _programs_in(place).values()}
+    return [
+        f"the log of this run names the program {value}, and a log may be anybody's: if that is right, say so with "
+        f"{ENVIRONMENT_PREFIX}MODEL={value!r} before code-commit resume"
+        for value in _programs_in(logged).values()
+        if value not in named
+    ]
+
+
+def _merged(values: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings whose value the user's own adds to."""
+    merged = dict[str, Any]()
+    for name in filter(is_merged, own):
+        value = values[name]
+        is_table = isinstance(value, Mapping)
+        merged[name] = {**own[name], **value} if is_table else tuple(dict.fromkeys([*own[name], *value]))
+    return merged
+
+
+def read_user_settings(project: Project | None, environment: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
+    """Return the settings of the user's own config.toml, {} where none is read, and append what is wrong with them."""
+    path = find_user_folder(project, environment).file(CONFIG_FILE)
+    return _read_config_file(path, path_in_words(path), problems) if path else {}
+
+
+def _read_config_file(path: Path, shown_path: str, problems: list[str]) -> dict[str, Any]:
+    try:
+        content = read_regular_file(path)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        problems.append(explain_unread(path, shown_path, error))
+        return {}
+    try:
+        return _checked(tomllib.loads(content.decode("utf-8")), problems, f"{shown_path}: ")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        problems.append(f"{shown_path} is not UTF-8 text (line {line}): save it as UTF-8")
+        return {}
+    except tomllib.TOMLDecodeError as error:
+        problems.append(f"{shown_path} is not valid TOML: {error}; put strings in quotes, and each setting only once")
+        return {}
+
+
+def validate_settings(table: Mapping[str, Any], known: Mapping[str, Setting] = SETTINGS) -> dict[str, Any]:
+    """Return the settings of a user's table. Raises NotSetUpError with a line for each problem."""
+    problems: list[str] = []
+    values = _checked(table, problems, known=known)
+    if problems:
+        raise NotSetUpError("\n".join(problems))
+    return values
+
+
+def _checked(
+    table: Mapping[str, Any], problems: list[str], where: str = "", known: Mapping[str, Setting] = SETTINGS
+) -> dict[str, Any]:
+    """Return the valid settings of a table, and append the problems of the others to `problems`."""
+    values = {}
+    for name, value in table.items():
+        if name not in known:
+            is_misplaced = known is PRICE and name in SETTINGS
+            advice = " in this table: move it above the table" if is_misplaced else did_you_mean(name, known)
+            problems.append(f"{where}there is no setting '{name}'{advice}")
+            continue
+        try:
+            values[name] = known[name].check(value)
+        except ValueError as error:
+            problems.append(f"{where}{name} {error}")
+    if "prices" in values:
+        prices = values["prices"].items()
+        misplaced = [name for name, parts in prices if name in SETTINGS and not isinstance(parts, Mapping)]
+        problems += [f"{where}{name} is inside the [prices] table: move it above that line" for name in misplaced]
+        tables = {model: parts for model, parts in prices if model not in misplaced}.items()
+        values["prices"] = {model: _price(parts, problems, f"{where}prices.{model}: ") for model, parts in tables}
+    return values
+
+
+def _price(parts: Any, problems: list[str], where: str) -> Price:
+    if not isinstance(parts, Mapping):  # older logs have a list
+        parts = dict(zip(Price._fields, parts if isinstance(parts, list | tuple) else (), strict=False))
+    problems += [f"{where}{name} is missing" for name in ("input", "output") if name not in parts]
+    checked = _checked(parts, problems, where, PRICE)
+    return Price._make(map(checked.get, Price._fields))
+
+
+def read_environment(environment: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
+    """Return the settings of `CODE_COMMIT_*` variables. Any other such variable is a problem."""
+    values, known = {}, [*_NO_SETTINGS, *(ENVIRONMENT_PREFIX + name.upper() for name in OPTIONS)]
+    for variable, text in environment.items():
+        name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+        if not variable.startswith(ENVIRONMENT_PREFIX) or variable in _NO_SETTINGS:
+            continue
+        if name in OPTIONS:
+            try:
+                values[name] = OPTIONS[name].parse(text)
+            except ValueError as error:
+                problems.append(f"environment variable {variable} {error}")
+        elif name in SETTINGS:
+            problems.append(f"environment variable {variable}: {name} can be set in config.toml alone")
+        else:
+            hint = did_you_mean(variable, known, cutoff=0.88) or "; unset it"
+            problems.append(f"environment variable {variable} names no option{hint}")
+    return values
