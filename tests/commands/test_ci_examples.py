@@ -282,7 +282,9 @@ def test_a_red_machine_is_no_repair_that_failed(root: Path, branch: str, tmp_pat
 def test_the_guards_of_github():
     workflow = read("github-repair.yml")
     repair, offer = workflow["jobs"]["repair"], workflow["jobs"]["offer"]
-    assert workflow["concurrency"] == {"group": "repair-${{ github.event.workflow_run.head_branch }}"}
+    assert workflow["concurrency"] == {
+        "group": "repair-${{ github.event.workflow_run.head_repository.id }}-${{ github.event.workflow_run.head_branch }}"
+    }
     assert workflow["permissions"] == {}
     assert "head_repository.full_name == github.repository" in repair["if"]
     assert set(repair["permissions"].values()) == {"read"}, "what runs the branch's code writes nothing"
@@ -295,9 +297,20 @@ def test_the_guards_of_github():
         assert checkout["ref"] == "${{ github.event.workflow_run.head_sha }}"
         for step in job["steps"]:
             assert "${{" not in step.get("run", ""), "a branch may be called $(anything)"
+    assert "env -u GITHUB_ENV -u GITHUB_OUTPUT" in steps_of("repair")["Repair"]["run"], "a build cannot say passes=true"
     settings = steps_of("repair")["Repair"]["env"]
     assert float(settings["CODE_COMMIT_MAX_COST"]) > 0
     assert {"tests/", ".github/"} <= set(settings["CODE_COMMIT_PROTECT"].split(","))
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_no_set_up_of_gitlab_sees_the_key(shell: str, tmp_path: Path):
+    (tmp_path / "pip").write_text("#!/bin/sh\necho key: $OPENAI_API_KEY\n")
+    (tmp_path / "pip").chmod(0o755)
+    script = f"{read('gitlab-repair.yml')['default']['before_script'][0]}\npip install -e ."
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "OPENAI_API_KEY": "sk-secret"}
+    done = subprocess.run([shell, "-c", script], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "key:\n"
 
 
 def test_the_guards_of_gitlab():
