@@ -175,6 +175,14 @@ def fresh_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def user() -> Path:
+    """The folder of the user's own settings, in the home of the test."""
+    folder = Path(os.environ["HOME"], ".config", "code-commit")
+    folder.mkdir(parents=True, mode=0o700)
+    return folder
+
+
+@pytest.fixture
 def project_folder(tmp_path: Path, fresh_project: Path) -> Path:
     """A git work tree that is set up as the specification describes it; build.sh passes when ok.txt says ok."""
     return shutil.copytree(fresh_project, tmp_path / "project", symlinks=True)

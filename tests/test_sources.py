@@ -27,14 +27,6 @@ RIGHT = "^^^ok.txt\nok\n^^^end\n"
 
 
 @pytest.fixture
-def user() -> Path:
-    """The folder of the user's own settings, in the home of the test."""
-    folder = Path(os.environ["HOME"], ".config", "code-commit")
-    folder.mkdir(parents=True, mode=0o700)
-    return folder
-
-
-@pytest.fixture
 def project(project_folder: Path) -> Project:
     return find_project(project_folder)
 

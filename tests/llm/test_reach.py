@@ -26,13 +26,6 @@ OURS, THEIRS = "https://gateway.example/v1", "https://elsewhere.example/v1"
 
 
 @pytest.fixture
-def user() -> Path:
-    folder = Path(os.environ["HOME"], ".config", "code-commit")
-    folder.mkdir(parents=True, mode=0o700)
-    return folder
-
-
-@pytest.fixture
 def project(project_folder: Path) -> Project:
     return find_project(project_folder)
 
