@@ -1,6 +1,5 @@
 """HTTP to one API. No exception of this module quotes a header or body of a request, since these hold the key."""
 
-import os
 import re
 import threading
 import time
@@ -15,13 +14,12 @@ from urllib.parse import urlsplit
 
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import RequestBody
+from code_commit.llm.certificates import Certificate, tls_context
 from code_commit.llm.proxies import proxy_for
 from code_commit.llm.values import json_or_text
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 
-Certificate = tuple[Path, Path | None]
-"""The client's certificate and its key, which may be in one file."""
 E = TypeVar("E", bound=BaseException)
 FailureKind = Literal["busy", "refused", "unresolved", "missing"]
 _LONGEST_UNPACKED = 1 << 20  # in bytes, of a refusal
@@ -158,7 +156,7 @@ class Connection:
         """Whether any part of the latest request may have reached the API."""
         self._socket: Any = None
         self._is_shut, self._is_connected, self._was_connected = False, False, False
-        context, proxy = _make_ssl_context(endpoint.base_url, certificate), proxy_of(endpoint.base_url)
+        context, proxy = tls_context(endpoint.base_url, certificate), proxy_of(endpoint.base_url)
         self._proxy = urlsplit(proxy or "")
         self._new_client = partial(httpx.Client, verify=context, trust_env=False, proxy=proxy)
         try:
@@ -400,46 +398,3 @@ def _find_cause(error: BaseException | None, kind: type[E]) -> E | None:
 def is_this_machine(host: str) -> bool:
     """Tell whether a host name can only mean this machine."""
     return re.fullmatch(r"(?i)localhost|127(\.\d{1,3}){3}|::1", host) is not None
-
-
-def _make_ssl_context(base_url: str, certificate: Certificate | None = None) -> Any:
-    """Return the TLS context of SSL_CERT_FILE or SSL_CERT_DIR, the system's or certifi's. Raises NotSetUpError.
-
-    Reading a file of all authorities is slow. Plain http gets none, and the system's hashed folder is read as needed.
-    """
-    import ssl
-
-    import httpx
-
-    if base_url.startswith("http:"):
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    file, folder = os.environ.get("SSL_CERT_FILE") or None, os.environ.get("SSL_CERT_DIR") or None
-    hashed_folder = ssl.get_default_verify_paths().openssl_capath
-    if not file and not folder and any(Path(hashed_folder).glob("*.0")):
-        folder = hashed_folder
-    try:
-        if not file and not folder:
-            return _with_certificate(httpx.create_ssl_context(trust_env=False), certificate)
-        context = ssl.create_default_context(cafile=file, capath=folder)
-    except OSError as error:
-        raise NotSetUpError(
-            f"the certificate authorities cannot be read: {error}; check SSL_CERT_FILE and SSL_CERT_DIR"
-        ) from error
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # Python 3.13 sets it: many a company's authority fails it
-    return _with_certificate(context, certificate)
-
-
-def _with_certificate(context: Any, certificate: Certificate | None) -> Any:
-    """Return the context with the client's certificate. Raises NotSetUpError."""
-    if certificate:
-        try:
-            context.load_cert_chain(*certificate, password="")  # OpenSSL would ask on the terminal
-        except OSError as error:
-            why = (
-                error.strerror if error.errno and not hasattr(error, "reason") else "it is no PEM, or has a pass phrase"
-            )
-            raise NotSetUpError(
-                f"client_cert and client_key cannot be used ({why}): name a certificate and its key without a pass "
-                "phrase, as PEM"
-            ) from None
-    return context

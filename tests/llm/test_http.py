@@ -2,23 +2,16 @@
 
 import contextlib
 import gzip
-import ipaddress
 import re
 import socket
-import ssl
-import subprocess
 import threading
 import time
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from asking import KEY, PROMPT, WAYS, Clock, Listener, ask, open_way
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from fake_server import FakeServer, Fault
+from tls_server import tls_server
 
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import Prompt
@@ -26,42 +19,6 @@ from code_commit.llm.http import Timing
 
 CHAT = WAYS["chat"]
 OPEN_FILES = Path("/proc/self/fd")
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    """A self-signed certificate for 127.0.0.1 and llm.test, and its key, in one PEM file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "llm.test")])
-    names = [x509.DNSName("llm.test"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path_factory.mktemp("tls") / "server.pem"
-    plain = serialization.NoEncryption()
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
-    path.write_bytes(pem + made.public_bytes(serialization.Encoding.PEM))
-    return path
-
-
-@contextlib.contextmanager
-def tls_server(certificate, answers=("over TLS",), faults=()):
-    server = FakeServer(answers, faults)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    server._server.socket = context.wrap_socket(server._server.socket, server_side=True)
-    with server:
-        yield server
 
 
 class Proxy:
@@ -118,16 +75,6 @@ class Proxy:
             sink.shutdown(socket.SHUT_RDWR)  # wakes the thread of the other direction
 
 
-def test_a_certificate_that_nobody_trusts_is_an_error_at_once(certificate):
-    with tls_server(certificate) as server:
-        listener = Listener()
-        with open_way(CHAT, f"https://127.0.0.1:{server.port}/v1", Clock().timing()) as llm:
-            with pytest.raises(LLMError, match=r"certificate of 127.0.0.1 is not trusted \(self-signed.*SSL_CERT_FILE"):
-                llm.complete(PROMPT, listener)
-    assert not listener.retries
-    assert not server.requests
-
-
 def test_https_to_a_server_that_speaks_http_is_an_error_at_once():
     listener = Listener()
     with FakeServer([]) as server, open_way(CHAT, f"https://127.0.0.1:{server.port}/v1", Clock().timing()) as llm:
@@ -168,56 +115,6 @@ def test_https_by_way_of_a_proxy_to_a_server_that_speaks_http(monkeypatch):
                 llm.complete(PROMPT, Listener())
 
 
-def test_an_authority_of_ones_own_by_file(certificate, monkeypatch):
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    with tls_server(certificate) as server, open_way(CHAT, f"https://127.0.0.1:{server.port}/v1") as llm:
-        assert llm.complete(PROMPT, Listener()).text == "over TLS"
-
-
-@contextlib.contextmanager
-def demanding_server(certificate, answers=("over TLS",)):
-    """Yield a server that wants a certificate of its client, signed by the same authority."""
-    server = FakeServer(answers)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    context.load_verify_locations(certificate)
-    context.verify_mode = ssl.CERT_REQUIRED
-    server._server.socket = context.wrap_socket(server._server.socket, server_side=True, do_handshake_on_connect=False)
-    with server:
-        yield server
-
-
-def test_a_client_certificate_in_one_file_or_two(certificate, monkeypatch, tmp_path):
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    key, mark, rest = certificate.read_text().partition("-----END PRIVATE KEY-----\n")
-    (tmp_path / "key.pem").write_text(key + mark)
-    (tmp_path / "cert.pem").write_text(rest)
-    two = {"client_cert": str(tmp_path / "cert.pem"), "client_key": str(tmp_path / "key.pem")}
-    for settings in ({"client_cert": str(certificate)}, two):
-        with demanding_server(certificate) as server:
-            url = f"https://127.0.0.1:{server.port}/v1"
-            with open_way(CHAT, url, Clock().timing(), **settings) as llm:
-                assert llm.complete(PROMPT, Listener()).text == "over TLS"
-
-
-def test_a_server_that_demands_one_says_which_setting_names_it(certificate, monkeypatch):
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    with demanding_server(certificate) as server:
-        url = f"https://127.0.0.1:{server.port}/v1"
-        with open_way(CHAT, url, Clock().timing()) as llm, pytest.raises(LLMError, match="client_cert and client_key"):
-            llm.complete(PROMPT, Listener())
-
-
-def test_a_key_with_a_pass_phrase_is_refused_and_not_asked_for(certificate, tmp_path):
-    key = serialization.load_pem_private_key(certificate.read_bytes(), None)
-    secret = serialization.BestAvailableEncryption(b"phrase")
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, secret)
-    (tmp_path / "key.pem").write_bytes(pem)
-    two = {"client_cert": str(certificate), "client_key": str(tmp_path / "key.pem")}
-    with pytest.raises(NotSetUpError, match="has a pass phrase"):
-        open_way(CHAT, "https://127.0.0.1:1/v1", **two)
-
-
 class SocksProxy(Proxy):
     """A SOCKS5 proxy (RFC 1928) without authentication that leads every host to one local port."""
 
@@ -251,36 +148,6 @@ def test_a_socks_proxy_looks_up_the_host_and_sees_no_key(scheme, certificate, mo
         with open_way(CHAT, f"https://llm.test:{server.port}/v1", Clock().timing()) as llm:
             assert llm.complete(PROMPT, Listener()).text == "over TLS"
     assert proxy.asked == [b"llm.test"]
-
-
-def test_an_authority_of_ones_own_by_folder(certificate, monkeypatch, tmp_path):
-    command = ["openssl", "x509", "-hash", "-noout", "-in", str(certificate)]
-    try:
-        name = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except FileNotFoundError:
-        pytest.skip("there is no openssl command to name the file")
-    (tmp_path / f"{name}.0").write_bytes(certificate.read_bytes())
-    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
-    with tls_server(certificate) as server, open_way(CHAT, f"https://127.0.0.1:{server.port}/v1") as llm:
-        assert llm.complete(PROMPT, Listener()).text == "over TLS"
-
-
-def test_authorities_that_cannot_be_read(monkeypatch, tmp_path):
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
-    with pytest.raises(NotSetUpError, match=r"certificate authorities cannot be read: .*SSL_CERT_FILE"):
-        open_way(CHAT, "https://127.0.0.1:1/v1")
-
-
-def test_plain_http_builds_no_tls_context(monkeypatch):
-    def fail(*_, **__):
-        raise AssertionError
-
-    monkeypatch.setattr(ssl, "create_default_context", fail)
-    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", fail)
-    with FakeServer(["x"]) as server:
-        assert ask(CHAT, server)[0].text == "x"
-    with pytest.raises(AssertionError):
-        open_way(CHAT, "https://127.0.0.1:1/v1")
 
 
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
@@ -512,12 +379,3 @@ def test_a_refusal_that_comes_while_the_prompt_is_still_sent(name):
             with pytest.raises(LLMError, match="answered 413: large; the prompt is too long"):
                 llm.complete(Prompt("", "", "x" * 2_500_000), Listener())
         thread.join()
-
-
-def test_without_variables_the_systems_authorities_are_asked(monkeypatch, certificate):
-    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    with tls_server(certificate) as server:
-        with open_way(CHAT, f"https://127.0.0.1:{server.port}/v1", Clock().timing()) as llm:
-            with pytest.raises(LLMError, match=r"certificate of 127.0.0.1 is not trusted"):
-                llm.complete(PROMPT, Listener())
