@@ -44,7 +44,7 @@ def tree_of(folder):
             continue
         status = path.lstat()
         content = path.read_bytes() if stat.S_ISREG(status.st_mode) else path.readlink() if path.is_symlink() else None
-        found[name] = (stat.filemode(status.st_mode), status.st_uid, content)
+        found[name] = (stat.filemode(status.st_mode), status.st_uid, status.st_gid, content)
     return found
 
 
@@ -147,6 +147,20 @@ def test_what_a_build_of_another_user_changed_is_put_back_too(full_project, scri
         assert {name: after.get(name) for name in before} == before
     finally:
         shutil.rmtree(folder)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    "script", ["rm .gitignore", "rm -r .git/hooks", "chown 0:0 .gitignore .git/hooks", "chown :0 agent-config build.sh"]
+)
+def test_owner_and_group_are_put_back(full_project, script):
+    (full_project / "build.sh").write_text(f"#!/bin/sh\n{script}\n")
+    for place in (full_project / name for name in (".gitignore", "build.sh", ".git/hooks", "agent-config")):
+        os.chown(place, 12345, 23456)
+    before = tree_of(full_project)
+    assert "put back" in error_of(full_project)
+    after = tree_of(full_project)
+    assert {name: after.get(name) for name in before} == before
 
 
 def error_of(folder):
