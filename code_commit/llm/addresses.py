@@ -1,4 +1,7 @@
-"""The addresses that a key may go to: the vendor's, this machine's, and the user's own, which are remembered."""
+"""The addresses that a key may go to: the vendor's, this machine's, and the user's own, which are remembered.
+
+A prompt goes to any other only if all of it is the project's: no file of agent-config that leads out of it.
+"""
 
 import json
 import os
@@ -19,19 +22,39 @@ from code_commit.terminal import shown
 def require_address(llm: LlmConfig, project: Project, role: str = "") -> str:
     """Return the API's address. Raises NotSetUpError like `check_base_url`, and if only the project's files name it."""
     url = check_base_url(llm.choice, llm.settings, role)
-    name, provider = _setting_of(llm, url, role), llm.choice.provider
+    name, provider, outside = _setting_of(llm, project, url, role), llm.choice.provider, _from_outside(llm, project)
     source, variable = llm.settings.source_of(name), ENVIRONMENT_PREFIX + name.upper()
     is_named = os.environ.get(variable) == getattr(llm.settings, name, None) or _is_users_own(llm, url, role)
-    if llm.key is None or source not in (FILE, LOG) or is_named or _is_remembered(project, provider, url):
+    if not outside[0] or source not in (FILE, LOG) or is_named or _is_remembered(project, provider, url):
         return url
     whose = f"{AGENT_CONFIG}/config.toml" if source == FILE else "the log of this run"
     once = "once " if _memory(project) else ""
     raise NotSetUpError(
-        f"{llm.key.source} would go to {shown(urlsplit(url).netloc)}, which only {whose} names: if that is right,"
+        f"{outside[0]} would go to {shown(urlsplit(url).netloc)}, which only {whose} names: if that is right,"
         f" say so {once}with ",
         Named(name, f"{provider}:{url}"),
-        f" (in CI by the variable {variable}), or put the key itself into {AGENT_CONFIG}/{provider}-key.txt",
+        f" (in CI by the variable {variable}), or {outside[1]}",
     )
+
+
+def _from_outside(llm: LlmConfig, project: Project) -> tuple[str, str]:
+    """Return what a request has from outside of agent-config and the way to have it there, ("", "") for nothing.
+
+    It may be a key, or a file of the prompt: a link may lead to whatever the user can read.
+    """
+    if llm.key is not None and not llm.key.in_project:
+        return llm.key.source, f"put the key itself into {AGENT_CONFIG}/{llm.choice.provider}-key.txt"
+    top = project.git.work_tree if project.git else project.root
+    inside = (top, Path(os.path.realpath(project.agent_config)))
+    files = [project.query_file, project.codebase_file, project.system_prompts]
+    with suppress(OSError):
+        files += project.system_prompts.iterdir()
+    for file in files:
+        target = Path(os.path.realpath(file))
+        if not any(map(target.is_relative_to, inside)):
+            name = shown(os.path.relpath(file, project.root))
+            return f"{shown(str(target))}, by the link {name},", f"put the text itself into {name}"
+    return "", ""
 
 
 def _is_users_own(llm: LlmConfig, url: str, role: str) -> bool:
@@ -49,7 +72,7 @@ def _is_users_own(llm: LlmConfig, url: str, role: str) -> bool:
 def remember_address(llm: LlmConfig, project: Project, role: str = "", *, named: bool = False) -> None:
     """Remember an address for this project if an option names it, or if `named` says so."""
     url = check_base_url(llm.choice, llm.settings, role)
-    name, provider = _setting_of(llm, url, role), llm.choice.provider
+    name, provider = _setting_of(llm, project, url, role), llm.choice.provider
     by_option = named or llm.settings.source_of(name) == COMMAND_LINE
     memory = _memory(project)
     if not name or not by_option or memory is None or _is_remembered(project, provider, url):
@@ -61,11 +84,11 @@ def remember_address(llm: LlmConfig, project: Project, role: str = "", *, named:
             lines.write(f"{_line(project, provider, url)}\n")
 
 
-def _setting_of(llm: LlmConfig, url: str, role: str) -> str:
-    """Return the setting that supplied the address, "" if the key may go there without consent."""
-    settings, key = llm.settings, llm.key
+def _setting_of(llm: LlmConfig, project: Project, url: str, role: str) -> str:
+    """Return the setting that supplied the address, "" if a request may go there without consent."""
+    settings = llm.settings
     is_everyones = url in ("", VENDORS[llm.choice.provider].base_url) or is_this_machine(urlsplit(url).hostname or "")
-    if is_everyones or key is None or key.in_project or (role and not settings.fallback_base_url):
+    if is_everyones or not _from_outside(llm, project)[0] or (role and not settings.fallback_base_url):
         return ""
     return f"{role}_base_url" if role else "base_url"
 

@@ -1,4 +1,4 @@
-"""The user's keys never go to an address that only files of the project name."""
+"""The user's keys and files never go to an address that only files of the project name."""
 
 import json
 import os
@@ -94,6 +94,47 @@ def test_a_key_file_linked_from_outside_is_not_the_projects_own(
         2,
         True,
     )
+
+
+LINKED = {
+    "query.txt": "agent-config/query.txt",
+    "codeRollup.txt": "agent-config/codeRollup.txt",
+    "system-prompts/initial_query.txt": "agent-config/system-prompts/initial_query.txt",
+    "system-prompts": "agent-config/system-prompts",
+}
+
+
+@pytest.mark.parametrize(("file", "name"), LINKED.items(), ids=LINKED)
+def test_no_file_that_a_prompt_takes_by_a_link_goes_to_an_address_of_config_alone(
+    file, name, project_folder: Path, tmp_path: Path, proxy, run_code_commit: Run
+):
+    """No key is needed for that: an archive may have a key of its own, and a chat server none."""
+    private = tmp_path / "private"
+    private.mkdir()
+    (private / "initial_query.txt").write_text("what nobody else should read\n")
+    place = project_folder / "agent-config" / file
+    place.parent.mkdir(exist_ok=True)
+    place.unlink(missing_ok=True)
+    place.symlink_to(private if file == "system-prompts" else private / "initial_query.txt")
+    limit = ("--llm-timeout", "1", "--sandbox", "off")
+    for config in (f'model = "chat:m"\nbase_url = "{ELSEWHERE}"', CONFIG):
+        configure(project_folder, config)
+        give_key(project_folder)
+        done = run_code_commit(project_folder, *limit, env=PROXY)
+        assert (done.returncode, proxy) == (2, []), done.stderr
+        assert f"by the link {name}, would go to elsewhere.example" in " ".join(done.stderr.split())
+    done = run_code_commit(project_folder, *limit, "--base-url", f"openai:{ELSEWHERE}", env=PROXY)
+    assert (done.returncode, bool(proxy)) == (3, True), done.stderr
+    assert run_code_commit(project_folder, *limit, env=PROXY).returncode == 3
+
+
+def test_a_link_within_the_project_is_none_to_elsewhere(project_folder: Path, proxy, run_code_commit: Run):
+    query = project_folder / "agent-config" / "query.txt"
+    query.rename(project_folder / "task.txt")
+    query.symlink_to("../task.txt")
+    configure(project_folder, f'model = "chat:m"\nbase_url = "{ELSEWHERE}"')
+    done = run_code_commit(project_folder, "--llm-timeout", "1", "--sandbox", "off", env=PROXY)
+    assert (done.returncode, bool(proxy)) == (3, True), done.stderr
 
 
 NAMED = {
