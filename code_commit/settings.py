@@ -54,9 +54,10 @@ class Facet(Enum):
     ADDED = "a list to which the user's own adds; it replaces any other"
     REACH = "the way to the address of the same place, for no other; in no log, and looked up anew by `resume`"
     OWN = "the user's own: refused in a project's config.toml, since it runs a program or uses a secret"
+    GUARD = "what a run may do to money, tree and machine: told where the project overrules the user's own"
 
 
-APPLY, RESUME, ROLLUP, OUTPUT, BUILD, LIMIT, MODEL, ADDED, REACH, OWN = Facet
+APPLY, RESUME, ROLLUP, OUTPUT, BUILD, LIMIT, MODEL, ADDED, REACH, OWN, GUARD = Facet
 
 
 class Setting:
@@ -253,29 +254,40 @@ class Settings(NamedTuple):
         LIMIT,
         RESUME,
         ROLLUP,
+        GUARD,
     ] = None
     allow: Annotated[
-        tuple[str, ...], Setting("only paths matching GLOB may change (.gitignore syntax, repeatable)", "GLOB"), APPLY
+        tuple[str, ...],
+        Setting("only paths matching GLOB may change (.gitignore syntax, repeatable)", "GLOB"),
+        APPLY,
+        GUARD,
     ] = ()
     protect: Annotated[
         tuple[str, ...], Setting("paths matching GLOB must not change (repeatable)", "GLOB"), APPLY, ADDED
     ] = ()
     strict: Annotated[
-        bool, Setting("reject changes to an existing file that the rollup lacks or has in another version"), APPLY
+        bool,
+        Setting("reject changes to an existing file that the rollup lacks or has in another version"),
+        APPLY,
+        GUARD,
     ] = False
     dry_run: Annotated[
         bool, Setting("ask once, verify, print the diff that would be applied, change nothing"), APPLY
     ] = False
-    approve: Annotated[bool, Setting("show each answer's diff and ask on the terminal before it is applied")] = False
-    rollback: Annotated[bool, Setting("put every file back unless the run ends with a passing build"), APPLY] = False
+    approve: Annotated[bool, Setting("show each answer's diff and ask on the terminal before it is applied"), GUARD] = (
+        False
+    )
+    rollback: Annotated[bool, Setting("put every file back unless the run ends with a passing build"), APPLY, GUARD] = (
+        False
+    )
     infrastructure_exit_codes: Annotated[
         tuple[int, ...],
         Setting("exit codes of build.sh that mean an infrastructure failure (repeatable)", "N", FAILING),
         BUILD,
     ] = (75,)
-    require_clean: Annotated[bool, Setting("refuse to start while `git status` is not clean"), APPLY] = False
+    require_clean: Annotated[bool, Setting("refuse to start while `git status` is not clean"), APPLY, GUARD] = False
     sandbox: Annotated[
-        Literal["auto", "off", "guard", "strict"], Setting("what the build may touch"), BUILD, APPLY, RESUME
+        Literal["auto", "off", "guard", "strict"], Setting("what the build may touch"), BUILD, APPLY, RESUME, GUARD
     ] = "auto"
     json: Annotated[bool, Setting("print run.json on stdout at the end"), OUTPUT] = False
     quiet: Annotated[bool, Setting("print only errors"), OUTPUT] = False
@@ -285,7 +297,7 @@ class Settings(NamedTuple):
     key_header: Annotated[str, HeaderNameSetting(), REACH] = ""
     client_cert: Annotated[str, Setting(), REACH, OWN] = ""
     client_key: Annotated[str, Setting(), REACH, OWN] = ""
-    allow_http: bool = False
+    allow_http: Annotated[bool, Setting(), GUARD] = False
     anthropic_version: str = "2026-10-21"
     context_window: Annotated[int | None, Setting(limit=POSITIVE)] = None
     build_output_limit: Annotated[int, Setting(limit=NOT_NEGATIVE)] = 400_000
@@ -299,8 +311,8 @@ class Settings(NamedTuple):
     keep_days: Annotated[int, Setting(limit=NOT_NEGATIVE), LIMIT] = 0
     codebase_additions: bool = False
     file_replacements: Literal["whole", "diff"] = "whole"
-    sandbox_network: Annotated[bool, Setting(), BUILD] = False
-    sandbox_caches: Annotated[tuple[str, ...], Setting(), BUILD] = ()
+    sandbox_network: Annotated[bool, Setting(), BUILD, GUARD] = False
+    sandbox_caches: Annotated[tuple[str, ...], Setting(), BUILD, GUARD] = ()
     prices: Annotated[Mapping[str, Price], Setting(), LIMIT] = {}
 
     sources: Mapping[str, Mapping[str, Any]] = {}

@@ -1,5 +1,6 @@
 """The sources of a run's settings: options, environment, config.toml and the user's own, merged and checked."""
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -35,6 +36,7 @@ from code_commit.settings import (
     is_merged,
     settings_for,
 )
+from code_commit.terminal import shown
 
 _NO_SETTINGS = (
     *(ATTEMPT_VARIABLE, RUN_VARIABLE, KEYS_VARIABLE, "CODE_COMMIT_CHAT_API_KEY"),
@@ -116,6 +118,21 @@ def _merged(values: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]
         is_table = isinstance(value, Mapping)
         merged[name] = {**own[name], **value} if is_table else tuple(dict.fromkeys([*own[name], *value]))
     return merged
+
+
+def explain_overruled(settings: Settings) -> list[str]:
+    """Return what the project's config.toml allows a run that the user restricts elsewhere: it may be anybody's.
+
+    It may put a value in place of the user's own, or open a strict sandbox that it did not ask for.
+    """
+    own, project = settings.sources.get(USER, {}), settings.sources.get(FILE, {})
+    told = [name for name in settings_for(Facet.GUARD) if name in own and settings.source_of(name) == FILE]
+    if settings.sandbox == "strict" and "sandbox" not in project:
+        told += [name for name in ("sandbox_network", "sandbox_caches") if project.get(name) and name not in own]
+    told = [name for name in told if project[name] != own.get(name)]
+    values = ", ".join(f"{name} = {shown(json.dumps(project[name]))}" for name in told)
+    where = f"{AGENT_CONFIG}/{CONFIG_FILE}"
+    return [f"{where} has {values}, and so overrules what you set elsewhere: is the file yours?"] if told else []
 
 
 def read_user_settings(project: Project | None, environment: Mapping[str, str], problems: list[str]) -> dict[str, Any]:

@@ -267,6 +267,10 @@ FOR = {
     Facet.ADDED: ("protect",),
     Facet.REACH: ("key_command", "headers", "key_header", "client_cert", "client_key"),
     Facet.OWN: ("key_command", "client_cert", "client_key"),
+    Facet.GUARD: (
+        *("max_cost", "allow", "strict", "approve", "rollback", "require_clean", "sandbox", "allow_http"),
+        *("sandbox_network", "sandbox_caches"),
+    ),
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from code_commit.llm.models import check_base_url, choose_model
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project, find_project, find_user_folder
 from code_commit.settings import USER, Price, Settings
-from code_commit.sources import load_settings, read_user_settings
+from code_commit.sources import explain_overruled, load_settings, read_user_settings
 
 KEY, OTHER_KEY = "sk-user-0123456789", "sk-other-0123456789"
 ELSEWHERE = "https://elsewhere.example/v1"
@@ -68,6 +68,39 @@ def test_protect_adds_tables_merge_by_key_other_lists_are_replaced(project, user
     assert settings.prices == {"m": Price(3, 3), "n": Price(2, 2)}
     resumed = load_settings(project, Settings(protect=("d",)).as_record(), {})
     assert (resumed.protect, resumed.prices) == (("d",), {}), "a log has all that its run had"
+
+
+def test_a_project_that_overrules_what_guards_the_user_is_told(project_folder, user, run_code_commit: Run):
+    """The project's config.toml may be that of an archive's author."""
+    loose = 'sandbox = "off"\nmax_cost = 90\napprove = false\nmax_repairs = 2\nrollback = true\n'
+    write(project_folder / "agent-config", loose)
+    write(user, 'sandbox = "strict"\nmax_cost = 1\napprove = true\nmax_repairs = 1\nrollback = true\n')
+    words = 'has max_cost = 90.0, approve = false, sandbox = "off", and so overrules what you set elsewhere'
+    assert words in said_by(run_code_commit(project_folder, *recorded(project_folder, RIGHT)))
+    assert "overrules" not in said_by(
+        run_code_commit(project_folder, "check", env={"CODE_COMMIT_USER_SETTINGS": "off"})
+    )
+
+
+STRICT = {
+    "the user's": ('sandbox = "strict"', {}, True),
+    "a variable's": ("", {"CODE_COMMIT_SANDBOX": "strict"}, True),
+    "the user's, who opens it": (
+        'sandbox = "strict"\nsandbox_caches = ["/tmp/cache"]\nsandbox_network = true',
+        {},
+        False,
+    ),
+    "none": ("", {}, False),
+}
+
+
+@pytest.mark.parametrize(("own", "variables", "is_told"), STRICT.values(), ids=STRICT)
+def test_a_hole_that_the_project_makes_into_a_strict_sandbox_is_told(own, variables, is_told, project, user):
+    write(user, own)
+    write(project.agent_config, 'sandbox_caches = ["/tmp/cache"]\nsandbox_network = true\n')
+    told = explain_overruled(load_settings(project, {}, variables))
+    assert told == ([told[0]] if is_told else [])
+    assert not is_told or 'sandbox_network = true, sandbox_caches = ["/tmp/cache"],' in told[0]
 
 
 def test_what_is_wrong_in_it_is_told_with_its_path(project, user):

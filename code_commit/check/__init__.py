@@ -42,7 +42,7 @@ from code_commit.prompts.layout import load_system_prompts, warn_of_overrides
 from code_commit.redaction import Redactor
 from code_commit.runs.words import count
 from code_commit.settings import Options, Settings
-from code_commit.sources import load_settings
+from code_commit.sources import explain_overruled, load_settings
 from code_commit.terminal import shown
 
 __all__ = ["RunInputs", "RunPlan", "inputs_of", "inspect_run", "plan_run", "repair_inputs_of"]
@@ -318,7 +318,7 @@ def _load_settings(
 ) -> Settings | None:
     """Return the settings, which also tell a chat key from a dummy that no prompt or file is refused for."""
     settings = report.ask("settings", lambda: load_settings(project, options, environment), lambda it: it.provenance)
-    report.warn(*find_user_folder(project, environment).warnings)
+    report.warn(*find_user_folder(project, environment).warnings, *(explain_overruled(settings) if settings else ()))
     if settings and (settings.base_url or settings.fallback_base_url):
         report.redactor = Redactor(find_secrets(project, environment, settings.base_url, settings.fallback_base_url))
     return settings
