@@ -102,17 +102,34 @@ def run(options: FleetOptions) -> int:
         raise
 
 
+_OWN: dict[str, set[str]] = {
+    "land": {"group", "branch", "author", "pull_request"},
+    "from_history": {"tests", "commits", "limit", "hidden", "validate"},
+}
+"""The options that mean something with this command alone."""
+_SHARED: dict[str, set[str]] = {
+    "land": {"only"},
+    "from_history": {"build", "build_instead", "at_once", "scheduler", "wait", "insecure", "max_failures"},
+}
+"""The other options that the command takes."""
+
+
 def _require_command(options: FleetOptions) -> None:
-    """Raise NotSetUpError for options of --land or --from-history that stand without it: tasks would run instead."""
-    of_commands = {
-        "land": ("group", "branch", "author", "pull_request"),
-        "from_history": ("tests", "commits", "limit", "hidden", "validate"),
-    }
-    for command, names in of_commands.items():
-        given = [name for name in names if getattr(options, name) != FleetOptions._field_defaults[name]]
-        if given and not getattr(options, command):
-            flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            raise NotSetUpError(f"{flags}: only with --{command.replace('_', '-')}")
+    """Raise NotSetUpError with the options that what the others ask for would ignore."""
+    given = [name for name, default in FleetOptions._field_defaults.items() if getattr(options, name) != default]
+    if command := next((name for name in _OWN if name in given), ""):
+        taken = {command, "json", "quiet"} | _OWN[command] | _SHARED[command]
+        ignored = {f"not with {_flag(command)}": [name for name in given if name not in taken]}
+    else:
+        ignored = {f"only with {_flag(name)}": [each for each in given if each in own] for name, own in _OWN.items()}
+    told = [f"{', '.join(map(_flag, names))}: {why}" for why, names in ignored.items() if names]
+    if told:
+        raise NotSetUpError("\n".join(told))
+
+
+def _flag(name: str) -> str:
+    """Return an option as it is written."""
+    return {"tasks": "TASKS", "task": "-m"}.get(name, f"--{name.replace('_', '-')}")
 
 
 def _carry_out(options: FleetOptions) -> int:

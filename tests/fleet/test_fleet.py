@@ -405,6 +405,8 @@ def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, ca
     assert told(tasks, "--exclude", "a", "--exclude", "b*", "--check") == "--exclude b* matches no task"
     assert told(tasks, "--group", "x", "--branch", "y") == "--group, --branch: only with --land"
     assert told(tasks, "--validate", "--limit", "2", "--check") == "--limit, --validate: only with --from-history"
+    both = "--group: only with --land\n--limit: only with --from-history"
+    assert told(tasks, "--group", "x", "--limit", "2") == both
     assert told(tasks).startswith("name the folder")
     assert "in the clone of code-commit, pip install '.[fleet]'" in told(tasks, "--out", str(tmp_path / "out"))
     monkeypatch.setenv("CODE_COMMIT_KEYS", str(tmp_path))
@@ -412,6 +414,21 @@ def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, ca
     monkeypatch.setenv("CODE_COMMIT_KEY", str(tmp_path))
     hint = "did you mean 'CODE_COMMIT_KEYS'?"
     assert told(tasks, "--check") == f"environment variable CODE_COMMIT_KEY names no option; {hint}"
+
+
+@pytest.mark.parametrize(
+    ("command", "taken"),
+    [
+        ("--land", ["--only", "a", "--group", "x", "--branch", "y", "--author", "A <a@example.org>", "--quiet"]),
+        ("--from-history", ["--tests", "t", "--validate", "--limit", "2", "--scheduler", "tcp://x", "--insecure"]),
+    ],
+)
+def test_what_a_command_would_ignore_is_refused_all_at_once(command, taken, tmp_path):
+    words = ["--trials", "2", "--out", "o", "--max-cost", "3", "--moved", "--model", "x", "-m", "Do it.", "--check"]
+    with pytest.raises(NotSetUpError) as told:
+        parse(["fleet", "tasks.jsonl", command, str(tmp_path), *taken, *words]).run()
+    ignored = "TASKS, -m, --model, --trials, --out, --max-cost, --moved, --check"
+    assert (told.value.exit_code, str(told.value)) == (2, f"{ignored}: not with {command}")
 
 
 def test_a_check_makes_the_checks_of_a_run_in_all_lines(tmp_path, monkeypatch):
