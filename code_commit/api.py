@@ -7,7 +7,7 @@ A call prints nothing and leaves the process as it was.
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from code_commit.commands.undo import Arguments as UndoArguments
 from code_commit.commands.undo import undo_run
 from code_commit.errors import CODEBASE, TASK, CodeCommitError, Named, NoKeyError, NotSetUpError, in_words
 from code_commit.llm.keys import Keys, find_secrets, load_keys, require_key
-from code_commit.llm.models import bound_base_url, choose_model
+from code_commit.llm.models import bound_base_url, choose_model, price_useful_answer
 from code_commit.paths.names import find_protected
 from code_commit.paths.patterns import explain_patterns
 from code_commit.project import AGENT_CONFIG, USER_VARIABLE, Project, find_project
@@ -251,6 +251,20 @@ def find_llm_problems(directory: Folder, settings: Mapping[str, Any], *, is_else
     project = _folder(directory)
     merged = Settings(**{**environment, **own}, sources={ENVIRONMENT: environment, COMMAND_LINE: own})
     return find_problems(project, merged, None if is_elsewhere else _keys_of_worker(project))
+
+
+def price_answers(directory: Folder, settings: Mapping[str, Any], *, is_elsewhere: bool) -> tuple[float, int]:
+    """Return what the shortest useful answer to a run with these settings costs, and how many it may ask for.
+
+    It is in US dollars, 0 where no price is known here, or no model. Raises as `find_llm_problems`.
+    """
+    environment, keys = (
+        ({}, Keys()) if is_elsewhere else (read_environment(os.environ, []), _keys_of_worker(_folder(directory)))
+    )
+    own, usd = Settings(**{**environment, **check_settings(settings)}), 0.0
+    with suppress(NotSetUpError):  # the run itself tells it
+        usd = price_useful_answer(choose_model(own.model, keys, keys.unfit), own)
+    return usd, 1 + own.max_repairs
 
 
 def _keys_of_worker(project: Project) -> Keys:

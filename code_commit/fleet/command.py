@@ -6,16 +6,15 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from code_commit.api import compare, count_missing_keys, find_llm_problems, is_of_earlier_version
+from code_commit.api import compare, find_llm_problems, is_of_earlier_version, price_answers
 from code_commit.commands.output import print_failure, print_json, print_text
 from code_commit.errors import (
     EXIT_BUILD_FAILED,
@@ -29,10 +28,10 @@ from code_commit.errors import (
 from code_commit.files import is_folder
 from code_commit.fleet import FleetOptions
 from code_commit.fleet.baseline import Baselines
-from code_commit.fleet.builds import link_keys
 from code_commit.fleet.history import EnoughError, Sieve, read_history, tasks_of
 from code_commit.fleet.land import ON_ITS_BASE, THERE, find_moved, has_branch, land_results, load_landings
 from code_commit.fleet.limits import Budget, Failures
+from code_commit.fleet.llms import ask_of_each, require_keys
 from code_commit.fleet.page import Pages, write_pages
 from code_commit.fleet.repositories import find_unfit
 from code_commit.fleet.results import Result, load_lines, load_results, results_folder
@@ -46,12 +45,10 @@ from code_commit.fleet.tasks import (
     with_defaults_of_user,
 )
 from code_commit.fleet.unfinished import ResultStore, Unfinished, log_path
-from code_commit.llm.keys import KEY_VARIABLES
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text, require_text
+from code_commit.project import BUILD_SCRIPT, read_text, require_text
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.words import count
-from code_commit.settings import KEYS_VARIABLE
 from code_commit.sources import read_environment, read_user_settings
 from code_commit.terminal import shown, terminal_width
 
@@ -179,7 +176,7 @@ def _check(options: FleetOptions, tasks: Sequence[FleetTask]) -> int:
         begin = len(left) - begun - len(again)
         lines.append(f"{len(kept):,} kept, {begun:,} would go on, {rebuilt}{begin:,} would begin")
     if options.scheduler is None:
-        _require_keys(left)
+        require_keys(left)
     print_text("\n".join(lines))
     return EXIT_SUCCESS
 
@@ -198,50 +195,18 @@ def _require_safe_cluster(options: FleetOptions, tasks: list[FleetTask]) -> None
         raise NotSetUpError(f'{why}: {message}; use tls://, or sandbox = "strict" in each task, or --insecure')
 
 
-@contextmanager
-def _linked_keys() -> Iterator[str]:
-    """Give a folder of a project that has nothing but links to the keys of this machine."""
-    with TemporaryDirectory() as folder:
-        config = Path(folder, AGENT_CONFIG)
-        config.mkdir(mode=0o700)
-        link_keys(config)
-        yield folder
-
-
 def _find_mistakes(options: FleetOptions, tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int, str]]:
     """Yield what a run would refuse of each task: of its commit, and of its LLMs in each combination of settings."""
     yield from find_unfit(tasks)
     limit = {} if options.max_cost is None else {"max_cost": options.max_cost}
-    known: dict[str, list[str]] = {}
-    own = read_user_settings(None, os.environ, [])
-    with _linked_keys() as folder:
-        for number, task in tasks.items():
-            found: list[str] = []
-            ways = with_defaults_of_user(_in_each_way(options._replace(trials=1), [task]), own)
-            for settings in (limit | each.settings for each in ways):
-                key = json.dumps(settings, sort_keys=True)
-                if key not in known:
-                    known[key] = find_llm_problems(folder, settings, is_elsewhere=options.scheduler is not None)
-                found += known[key]
-            yield from ((number, problem) for problem in dict.fromkeys(found))
-
-
-def _require_keys(tasks: Sequence[FleetTask]) -> None:
-    """Raise NotSetUpError, once for all tasks, where they name models on this machine that it has no key for."""
-    with _linked_keys() as folder:
-        lacking = count_missing_keys(folder, [task.settings for task in tasks])
-    place = os.environ.get(KEYS_VARIABLE, "")
-    if lacking and place and not is_folder(place):
-        raise NotSetUpError(f"{KEYS_VARIABLE} names {shown(place)}, which is not a folder: name the one with your keys")
-    told = [
-        f"no key for {provider or 'any provider'} ({count(number, 'task')}): set "
-        f"{KEY_VARIABLES.get(provider) or ' or '.join(KEY_VARIABLES.values())}, or "
-        + (f"write it into {shown(place)}/" if place else f"{KEYS_VARIABLE} to a folder with ")
-        + f"{provider or 'PROVIDER'}-key.txt"
-        for provider, number in lacking.items()
-    ]
-    if told:
-        raise NotSetUpError("\n".join(told))
+    own, runs = read_user_settings(None, os.environ, []), list[tuple[int, dict[str, Any]]]()
+    for number, task in tasks.items():
+        ways = with_defaults_of_user(_in_each_way(options._replace(trials=1), [task]), own)
+        runs += [(number, limit | way.settings) for way in ways]
+    found = ask_of_each(
+        (settings for _, settings in runs), find_llm_problems, is_elsewhere=options.scheduler is not None
+    )
+    yield from dict.fromkeys((number, each) for (number, _), told in zip(runs, found, strict=True) for each in told)
 
 
 def _print_history(options: FleetOptions, repository: Path) -> int:
@@ -359,10 +324,10 @@ def _do(options: FleetOptions, chosen: list[FleetTask], listed: set[str], out: P
     earlier, kept, left, again = _plan(options, chosen, out)
     tasks = [*kept, *left]
     if options.scheduler is None:
-        _require_keys(left)
+        require_keys(left)
     unfinished = Unfinished(out, load_lines(out), again)
-    costs = [result.cost_usd or 0.0 for result in earlier.values() if not result.is_open]
-    budget, failures = Budget(options.max_cost, unfinished.spent.highest, costs), Failures(options.max_failures)
+    budget = Budget(options.max_cost, unfinished.spent.highest, _dearest(chosen, earlier), _price(options, left))
+    failures = Failures(options.max_failures)
     pages = Pages(out, listed, earlier)
     with FleetTable(len(tasks), (earlier[task.id] for task in kept), quiet=options.quiet) as table:
         begun = {task.id for task in left if unfinished.log_of(task)[0]}
@@ -394,6 +359,25 @@ def _do(options: FleetOptions, chosen: list[FleetTask], listed: set[str], out: P
     if budget.is_used_up:
         return LLMError.exit_code
     return EXIT_SUCCESS if table.totals.green == len(tasks) else EXIT_BUILD_FAILED
+
+
+def _price(options: FleetOptions, tasks: Sequence[FleetTask]) -> dict[str, tuple[float, int]]:
+    """Return by task what `Budget` takes as the cost of answers, none without a limit."""
+    if options.max_cost is None:
+        return {}
+    runs, is_elsewhere = (task.settings for task in tasks), options.scheduler is not None
+    return dict(
+        zip((task.id for task in tasks), ask_of_each(runs, price_answers, is_elsewhere=is_elsewhere), strict=True)
+    )
+
+
+def _dearest(tasks: Sequence[FleetTask], earlier: Mapping[str, Result]) -> dict[str, float]:
+    """Return by host the cost of the dearest task that is done, in US dollars."""
+    dearest = dict[str, float]()
+    for task in tasks:
+        if (result := earlier.get(task.id)) and not result.is_open:
+            dearest[task.host] = max(dearest.get(task.host, 0.0), result.cost_usd or 0.0)
+    return dearest
 
 
 def _run_tasks(

@@ -31,7 +31,7 @@ from code_commit.fleet.dask_worker import (
     on_worker,
     rescue_logs,
 )
-from code_commit.fleet.limits import Budget, RateLimiter
+from code_commit.fleet.limits import Budget, Demand, RateLimiter
 from code_commit.fleet.processes import GRACE, TICK
 from code_commit.fleet.results import Result, TaskOutcome
 from code_commit.fleet.table import FleetTable
@@ -78,11 +78,11 @@ class _QueuedTask:
     is_running: bool = False
     failed: int = 0
 
-    @property
-    def limit(self) -> float | None:
-        """The US dollars left of its own `max_cost`, None without one."""
+    def needs(self, budget: Budget) -> Demand:
+        """Return the money that it can use."""
         own: float | None = self.task.settings.get("max_cost")
-        return own and max(own - self.continued, ROUNDING)
+        limit, answers = own and max(own - self.continued, ROUNDING), budget.answers.get(self.task.id, ())
+        return Demand(self.task.host, limit, self.continued, self.need, *answers)
 
 
 def unfit_reason(result: Result) -> str:
@@ -158,7 +158,7 @@ class Dispatcher:
         done, late = self._ask_workers(kept_logs, _SECONDS_FROZEN)
         answers = [each.result() for each in done if not each.exception()]
         for logs in answers:
-            budget.settle(0, store.take_up(logs))
+            budget.release(0, store.take_up(logs))
         self._has_logs = not late and 0 < len(answers) == len(done)
 
     def run(
@@ -206,7 +206,7 @@ class Dispatcher:
             self._lose(sent)
         costs = {number: self._store.paid_for(sent.task) - sent.spent for number, sent in self._sent.items()}
         for number, cost in ({self._last: 0.0} | costs).items():
-            self._budget.settle(number, cost)
+            self._budget.release(number, cost)
         waiting = (sent for each in self._waiting.values() for sent in each)
         tasks = [sent.task for sent in (*self._sent.values(), *waiting)]
         self._sent.clear()
@@ -220,28 +220,28 @@ class Dispatcher:
     @property
     def _has_pauses(self) -> bool:
         """Whether a task waits for a host that fails now but may answer later."""
-        waits = (self._limiters[host] for host, waiting in self._waiting.items() if waiting)
-        can_begin = self._goes_on and not self._budget.is_used_up
-        return can_begin and any(limiter.pause and not limiter.is_given_up for limiter in waits)
+        waits = [host for host, waiting in self._waiting.items() if waiting and not self._budget.is_used_up_for(host)]
+        limiters = [self._limiters[host] for host in waits]
+        return self._goes_on and any(limiter.pause and not limiter.is_given_up for limiter in limiters)
 
     def _send_more(self) -> None:
         for host, waiting in self._waiting.items():
             pace = self._limiters[host]
-            while waiting and self._goes_on and not self._budget.is_used_up and not pace.is_full:
-                idle = min(self._cluster.at_once - len(self._sent), len(waiting))
+            while waiting and self._goes_on and not self._budget.is_used_up_for(host) and not pace.is_full:
+                is_idle = len(self._sent) < self._cluster.at_once
                 number, next_one = self._last + 1, waiting[0]
-                part = self._budget.take(number, next_one.limit, next_one.need, idle) if idle else None
-                if part is None:
+                grant = self._budget.take(number, next_one.needs(self._budget)) if is_idle else None
+                if grant is None:
                     break
                 self._last = number
-                self._send(number, next_one, part)
+                self._send(number, next_one, grant)
                 waiting.popleft()
                 pace.running += 1
 
-    def _send(self, number: int, sent: _QueuedTask, part: float) -> None:
+    def _send(self, number: int, sent: _QueuedTask, grant: float) -> None:
         log, sent.continued = self._store.log_of(sent.task)
         sent.spent = self._store.paid_for(sent.task)
-        limit = None if part == float("inf") else sent.continued + part
+        limit = None if grant == float("inf") else sent.continued + grant
         sent.most = sent.task.settings.get("max_cost") if limit is None else limit
         arguments = (sent.task, self._source_of(sent.task), limit, log, self._fleet, number, __version__)
         workers = self._fit_workers(sent.unfit)
@@ -373,10 +373,13 @@ class Dispatcher:
             self._store.count(outcome.result, outcome.log)
         sent.need, sent.future = outcome.result.needed_usd if outcome else 0.0, None
         cost = self._store.paid_for(sent.task) - sent.spent
-        is_too_dear = self._budget.settle(number, cost, sent.need, sent.limit)
-        sent.continued += cost
         sent.spent += cost
-        return is_too_dear
+        if outcome is None:
+            self._budget.release(number, cost)
+            sent.continued = self._store.log_of(sent.task)[1]
+            return False
+        sent.continued += cost
+        return self._budget.settle(number, cost, sent.need)
 
     def _forget(self, place: str) -> None:
         """Let the workers remove their copies of a repository that has no tasks left."""

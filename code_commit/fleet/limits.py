@@ -1,8 +1,9 @@
 """The limits of a fleet: its budget, its failures, and how many tasks ask one host at a time."""
 
 import time
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from code_commit.fleet.results import Result
 from code_commit.llm.ledger import ROUNDING, Ledger
@@ -10,8 +11,8 @@ from code_commit.runs.words import count, dollars
 
 _MOST_REFUSED = 3
 """Tasks that needed more than the rest of the money; after so many no other starts."""
-_FIRST = 4
-"""Tasks that share the money while no task's cost is known."""
+_LEAST = 0.01
+"""US dollars: the least grant, where no price is known here. A run that needs more says so before it asks."""
 _FIRST_FAILURES, _REASONS_SHOWN = 20, 3
 _SECONDS_TO_TAKE_EFFECT = 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 600.0  # seconds
@@ -19,68 +20,105 @@ _MOST_PAUSES = 12
 """Pauses for a host that has answered: an hour and ten minutes in all."""
 
 
-class Budget:
-    """Keeps a fleet below its `--max-cost`: each task gets a part of it, and gives back what it did not spend.
+class Demand(NamedTuple):
+    """The money that a task can use, in US dollars.
 
-    `spent` is the cost of earlier starts, `costs` the cost of each finished task.
+    `limit` is what is left of its own `max_cost`, `spent` the cost of its run so far, `call` the cost of its next call
+    where that is known. `answer` is the cost of the shortest useful answer, and `attempts` are the answers that it may
+    ask for.
     """
 
-    def __init__(self, limit: float | None, spent: float = 0.0, costs: Iterable[float] = ()) -> None:
+    host: str
+    limit: float | None = None
+    spent: float = 0.0
+    call: float = 0.0
+    answer: float = 0.0
+    attempts: int = 1
+
+
+class Budget:
+    """Keeps a fleet below its `--max-cost`: each task is granted a part of it, and gives back what it did not spend.
+
+    `spent` is the cost of earlier starts, `dearest` by host the cost of the dearest task so far; `answers` has by task
+    what `Demand` says of answers. All are in US dollars.
+    """
+
+    def __init__(
+        self,
+        limit: float | None,
+        spent: float = 0.0,
+        dearest: Mapping[str, float] | None = None,
+        answers: Mapping[str, tuple[float, int]] | None = None,
+    ) -> None:
+        self.answers = answers or {}
         self._ledger = Ledger(limit, spent)
-        self._parts: dict[int, float] = {}
-        self._most = max(costs, default=0.0)
-        self._needed = 0.0
-        self._refused = 0
+        self._grants: dict[int, tuple[Demand, float]] = {}
+        self._dearest = defaultdict[str, float](float, dearest or {})
+        self._called: dict[str, float] = {}
+        """By host: the least cost of a call that a grant was too low for."""
+        self._refused = Counter[str]()
+
+    def is_used_up_for(self, host: str) -> bool:
+        """Tell whether the rest is too little for more tasks of a host."""
+        return self._refused[host] >= _MOST_REFUSED
 
     @property
     def is_used_up(self) -> bool:
-        """Whether the rest is too little for more tasks."""
-        return self._refused >= _MOST_REFUSED
+        """Whether a host's tasks could not begin for want of money."""
+        return any(map(self.is_used_up_for, self._refused))
 
     @property
     def complaint(self) -> str:
         """The message that it is used up, and what the next call costs; "" if it is not."""
         if not self.is_used_up:
             return ""
-        needs = f"one more call can cost {dollars(self._needed)}, and " if self._needed else ""
+        call = min((usd for host, usd in self._called.items() if self.is_used_up_for(host)), default=0.0)
+        needs = f"one more call can cost {dollars(call)}, and " if call else ""
         spent = dollars(self._ledger.spent)
         return (
             f"--max-cost {self._ledger.limit:g} is used up: {needs}{spent} count as spent; raise --max-cost to continue"
         )
 
-    def take(self, number: int, own_limit: float | None, need: float, idle: int) -> float | None:
-        """Return what a task may cost in US dollars, infinite without a limit; None where it must wait for others.
+    def take(self, number: int, need: Demand) -> float | None:
+        """Return a task's grant in US dollars, infinite without a limit; None where it must wait for others.
 
-        `need` is the cost of its next call, if known; `idle` is how many tasks could start now. Each is budgeted at the
-        dearest task so far, with all its attempts.
+        It is what the dearest task of the host has cost, or all useful answers where none has cost anything; at least
+        a useful answer and the next call. A task that came back gets as much again as it has spent.
         """
         free = self._ledger.left
         if free == float("inf"):
             return free
-        if free <= ROUNDING and not self._parts:
-            self._refused = _MOST_REFUSED
-        share = free / (idle if self._most else min(idle, _FIRST))
-        wanted = own_limit or max(share, self._most, need or self._needed)
-        if free <= ROUNDING or (free < wanted - ROUNDING and self._parts):
+        if free <= ROUNDING and not self._grants:
+            self._refused[need.host] = _MOST_REFUSED
+        call = need.call + need.spent if need.call else self._called.get(need.host, 0.0)
+        usual = self._dearest[need.host] or need.answer * need.attempts
+        grant = min(max(usual, call, need.answer, _LEAST), need.limit or float("inf"))
+        if free <= ROUNDING or (free < grant - ROUNDING and self._grants):
             return None
-        self._parts[number] = min(free, wanted)
-        self._ledger.reserve(self._parts[number], "")
-        return self._parts[number]
+        grant = min(free, grant)
+        self._grants[number] = need, grant
+        self._ledger.reserve(grant, "")
+        return grant
 
-    def settle(self, number: int, cost: float, needed: float = 0.0, own_limit: float | None = None) -> bool:
-        """Record the cost of a task, and release its part; return whether it could continue with a larger part.
+    def release(self, number: int, cost: float) -> tuple[Demand, float]:
+        """Record what was spent of a grant, and return what it was for; one that was lost tells no task's cost."""
+        need, grant = self._grants.pop(number, (Demand(""), 0.0))
+        self._ledger.settle(grant, cost)
+        return need, grant
 
-        `needed` is the cost of its next call if its part, or its own limit, was too low for that.
+    def settle(self, number: int, cost: float, call: float = 0.0) -> bool:
+        """Record what an ended task spent of its grant; return whether it could continue with a larger one.
+
+        `call` is the cost of its next call if the grant, or its own limit, was too low for that.
         """
-        part = self._parts.pop(number, 0.0)
-        self._ledger.settle(part, cost)
-        if not needed or part in (0.0, own_limit):
-            self._refused = 0
-            self._most = max(self._most, cost)
+        need, grant = self.release(number, cost)
+        if not call or grant in (0.0, need.limit):
+            self._refused[need.host] = 0
+            self._dearest[need.host] = max(self._dearest[need.host], need.spent + cost)
             return False
-        self._needed = min(self._needed or needed, needed)
-        if not self._parts and needed > self._ledger.left + ROUNDING:
-            self._refused += 1
+        self._called[need.host] = min(self._called.get(need.host, call), call)
+        if not self._grants and call > self._ledger.left + ROUNDING:
+            self._refused[need.host] += 1
         return True
 
 

@@ -308,7 +308,8 @@ def require_price(choice: ModelChoice, settings: Settings) -> Price:
         raise NotSetUpError(Named("max_cost"), " cannot be kept: what a program costs is unknown; leave it out")
     if price is None:
         table = f'[prices."{choice.name}"] with input and output, US dollars per million tokens,'
-        message = f" needs a price for {choice.name}: write {table} into {AGENT_CONFIG}/config.toml"
+        where = f"into {AGENT_CONFIG}/config.toml, for a fleet into the settings of its tasks"
+        message = f" needs a price for {choice.name}: write {table} {where}"
         raise NotSetUpError(Named("max_cost"), message)
     return price
 
@@ -366,6 +367,12 @@ def bid_for(
     affordable = (left - reading) * _MILLION / price.output if price.output else math.inf
     output = int(max(min(longest, affordable), min(longest, LEAST_OUTPUT)))
     return Bid(tokens, reading, output, output * price.output / _MILLION)
+
+
+def price_useful_answer(choice: ModelChoice, settings: Settings) -> float:
+    """Return what the shortest useful answer costs in US dollars, without its prompt; 0 if no price is known."""
+    price = price_of(choice, settings)
+    return price.output * min(max_output(find_model(choice), settings), LEAST_OUTPUT) / _MILLION if price else 0.0
 
 
 def longest_answer(choice: ModelChoice, settings: Settings) -> int:

@@ -28,9 +28,9 @@ from fleet_tools import (
 from code_commit.commands import parse
 from code_commit.errors import NotSetUpError
 from code_commit.fleet import FleetOptions, run
-from code_commit.fleet.command import _require_keys, is_wanted
+from code_commit.fleet.command import is_wanted
 from code_commit.fleet.results import Result
-from code_commit.fleet.tasks import FleetTask, read_tasks
+from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.unfinished import log_path
 from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.runs.record import load_run_record
@@ -88,7 +88,7 @@ def test_three_tasks_of_three_repositories(forked_fleet, tmp_path):
     assert checked.stdout == "3 tasks: no mistake\n2 kept, 0 would go on, 1 would begin\n"
 
 
-def test_a_key_that_is_missing_here_is_told_once_before_anything_is_cloned(forked_fleet, tmp_path, monkeypatch):
+def test_a_key_that_is_missing_here_is_told_once_before_anything_is_cloned(forked_fleet, tmp_path):
     repository, answers = make_repository(tmp_path / "repository"), make_answers(tmp_path / "answers", RIGHT)
     lines = [task(name, repository, "openai") for name in "ab"]
     lines += [task("c", repository, answers, settings={"fallback_model": "anthropic"}), task("d", repository)]
@@ -104,15 +104,6 @@ def test_a_key_that_is_missing_here_is_told_once_before_anything_is_cloned(forke
         f"  no key for any provider (1 task): {way.format(' or '.join(KEY_VARIABLES.values()), 'PROVIDER')}",
         "",
     ]
-    monkeypatch.setenv("CODE_COMMIT_KEYS", str(tmp_path / "keys"))
-    with pytest.raises(NotSetUpError, match=r"CODE_COMMIT_KEYS names .*/keys, which is not a folder"):
-        _require_keys(read_tasks(tasks))
-    (tmp_path / "keys").mkdir()
-    with pytest.raises(NotSetUpError, match=r"OPENAI_API_KEY, or write it into .*/keys/openai-key.txt"):
-        _require_keys(read_tasks(tasks))
-    (tmp_path / "keys" / "openai-key.txt").write_text("sk-test-0123456789")
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test-0123456789")
-    _require_keys(read_tasks(tasks))
 
 
 @pytest.mark.slow
@@ -468,6 +459,7 @@ def test_a_check_makes_the_checks_of_a_run_in_all_lines(tmp_path, monkeypatch):
         ("5", "x:"),
         ("7", "y:"),
     ]
+    assert all("for a fleet into the settings of its tasks" in what for _, what in of_price)
     assert told(max_cost=1.0) == told(max_cost=1.0, scheduler="tls://127.0.0.1:9")
     in_both_ways = told(model=["openai", "gemini"])
     assert [line[:28] for line in in_both_ways[:4:2]] == [

@@ -1,8 +1,10 @@
 """The budget of a fleet, when it gives up, and how it slows down."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from code_commit.fleet.limits import Budget, Failures, RateLimiter
+from code_commit.fleet.limits import Budget, Demand, Failures, RateLimiter
 from code_commit.fleet.results import Result
 
 
@@ -11,46 +13,75 @@ def result(cost: float | None, status: str = "success", message: str = "", error
     return Result("a", "d", status, code, attempts=1, cost_usd=cost, message=message, error=error)
 
 
-def test_the_first_tasks_share_the_money_and_nothing_of_it_is_given_twice():
+ONE = Demand("one", answer=0.08, attempts=4)
+"""A task whose shortest useful answer costs 8 cents; it may ask for four."""
+
+
+def test_a_task_gets_what_its_useful_answers_cost_until_another_tells_what_it_costs():
+    budget = Budget(1.0)
+    assert [budget.take(number, ONE) for number in range(4)] == [0.32, 0.32, 0.32, None]
+    budget.settle(0, 0.02)
+    assert budget.take(4, ONE) == 0.08, "a useful answer, though the task cost less"
+    budget.settle(1, 0.3)
+    budget.settle(2, 0.0)
+    assert budget.take(5, ONE) == 0.3, "the dearest task so far"
+    assert Budget(1.0, spent=0.5, dearest={"one": 0.2}).take(0, ONE) == 0.2
+
+
+def test_a_kill_takes_no_more_than_a_task_can_use_and_tells_no_task_s_cost():
+    budget = Budget(1.0)
+    budget.take(0, ONE)
+    budget.settle(0, 0.02)
+    for number in range(1, 11):
+        assert budget.take(number, ONE) == pytest.approx(0.08)
+        budget.release(number, 0.08)
+
+
+def test_a_host_s_tasks_neither_wait_for_those_of_another_nor_cost_as_much():
+    budget, other = Budget(1.0, dearest={"dear": 0.75}), Demand("dear", answer=0.01)
+    assert budget.take(0, other) == 0.75
+    assert budget.take(1, other) is None
+    assert budget.take(2, ONE._replace(attempts=1)) == 0.08
+    budget.settle(2, 0.0)
+    for number in range(3, 6):
+        budget.release(number - 1, 0.0)
+        budget.release(0, 0.0)
+        budget.take(number, other)
+        assert budget.settle(number, 0.0, call=2.0)
+    assert (budget.is_used_up, budget.is_used_up_for("dear"), budget.is_used_up_for("one")) == (True, True, False)
+    assert "one more call can cost $2.0000" in budget.complaint
+
+
+def test_a_limit_of_the_tasks_own_is_the_most_that_it_gets():
     budget = Budget(8.0)
-    assert [budget.take(number, None, 0.0, 64 - number) for number in range(4)] == [2.0, 1.5, 1.125, 0.84375]
-    budget.settle(0, 0.5)
-    assert budget.take(4, None, 0.0, 1) == pytest.approx(8.0 - 0.5 - 1.5 - 1.125 - 0.84375)
-    assert budget.take(5, None, 0.0, 1) is None
+    assert budget.take(0, ONE._replace(limit=0.1)) == 0.1
+    assert not budget.settle(0, 0.05, call=0.3), "more money of the fleet would not help"
+    assert budget.take(1, ONE._replace(limit=3.0)) == 0.08
 
 
-def test_each_later_task_gets_what_the_dearest_cost_so_far_or_waits():
-    budget = Budget(8.0, spent=1.0, costs=[2.0, 1.0])
-    assert [budget.take(number, None, 0.0, 64) for number in range(4)] == [2.0, 2.0, 2.0, None]
-    budget.settle(0, 0.5)
-    assert budget.take(4, None, 0.0, 64) == 2.0
-    assert budget.take(5, None, 0.0, 64) is None
-
-
-def test_a_limit_of_the_tasks_own_is_its_part():
-    budget = Budget(8.0)
-    assert budget.take(0, 3.0, 0.0, 100) == 3.0
-    assert budget.take(1, 6.0, 0.0, 100) is None, "it would have less than its own, while others may give back"
-    assert not budget.settle(0, 0.0)
-    assert budget.take(1, 9.0, 0.0, 100) == 8.0
-
-
-def test_a_part_that_is_too_little_for_the_next_call_is_made_larger():
-    budget = Budget(8.0)
-    assert budget.take(0, None, 0.0, 8) == 2.0
-    assert budget.take(1, None, 0.0, 7) == 1.5
-    assert budget.settle(0, 1.0, needed=3.0), "and what it has paid for is not lost"
-    assert budget.take(2, None, 3.0, 8) == 3.0
-    assert budget.take(3, None, 0.0, 8) is None, "what is not known better counts as dear"
+def test_a_grant_that_is_too_little_for_the_next_call_is_made_larger():
+    budget = Budget(8.0, dearest={"one": 0.02})
+    assert budget.take(0, ONE) == 0.08
+    assert budget.settle(0, 0.0, call=0.5), "of its prompt nothing was known"
+    assert budget.take(1, ONE) == 0.5, "what is not known better counts as dear"
+    assert budget.settle(1, 0.4, call=0.5), "and what it has paid for is not lost"
+    assert budget.take(2, ONE._replace(call=0.5, spent=0.4)) == 0.9, "the call, and as much again as it has spent"
     assert not budget.is_used_up
+
+
+def test_without_a_price_here_a_run_tells_what_it_needs():
+    budget = Budget(1.0)
+    assert budget.take(0, Demand("")) == 0.01
+    assert budget.settle(0, 0.0, call=0.25)
+    assert budget.take(1, Demand("")) == 0.25
 
 
 def test_a_fleet_ends_when_the_rest_is_too_little():
     budget = Budget(1.0, spent=0.25)
     for number in range(3):
         assert not budget.is_used_up
-        assert budget.take(number, None, 0.0, 1) == 0.75
-        assert budget.settle(number, 0.0, needed=3.0)
+        assert budget.take(number, ONE._replace(call=3.0 * bool(number))) == (0.75 if number else 0.32)
+        assert budget.settle(number, 0.0, call=3.0)
     assert budget.is_used_up
     told = "one more call can cost $3.0000, and $0.2500 count as spent; raise --max-cost to continue"
     assert budget.complaint == f"--max-cost 1 is used up: {told}"
@@ -58,8 +89,43 @@ def test_a_fleet_ends_when_the_rest_is_too_little():
 
 def test_a_fleet_without_money_ends_at_once():
     budget = Budget(1.0, spent=1.25)
-    assert budget.take(0, None, 0.0, 1) is None
+    assert budget.take(0, ONE) is None
     assert "$1.2500 count as spent" in budget.complaint
+
+
+amounts = st.floats(0.0, 2.0)
+needs = st.builds(
+    Demand,
+    st.sampled_from(["one", "two"]),
+    st.none() | st.floats(0.001, 2.0),
+    spent=amounts,
+    call=amounts,
+    answer=amounts,
+    attempts=st.integers(1, 4),
+)
+ends = st.sampled_from(["ended", "came back", "lost"])
+
+
+@settings(max_examples=200, deadline=None, database=None)
+@given(limit=st.floats(0.1, 5.0), history=st.lists(st.tuples(needs, st.integers(0, 3), ends, st.floats(0.0, 1.0))))
+def test_whatever_ends_and_is_lost_no_more_is_granted_and_spent_than_the_limit(limit, history):
+    budget, granted, spent = Budget(limit), dict[int, float](), 0.0
+    for number, (need, which, end, part) in enumerate(history):
+        grant = budget.take(number, need)
+        is_waiting = grant is None
+        assert not is_waiting or granted or spent >= limit - 1e-6, "it waits only for others"
+        if grant is not None:
+            granted[number] = grant
+            useful = min(need.answer, need.limit or need.answer)
+            assert grant >= useful - 1e-9 or sum(granted.values()) + spent >= limit - 1e-6, "or it is all the rest"
+        assert sum(granted.values()) + spent <= limit + 1e-6
+        if granted and (one := [*granted][which % len(granted)]) is not None:
+            cost = granted.pop(one) * part
+            spent += cost
+            if end == "lost":
+                budget.release(one, cost)
+            else:
+                budget.settle(one, cost, call=need.answer if end == "came back" else 0.0)
 
 
 @pytest.mark.parametrize("error", ["key", "quota"])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from code_commit.commands.stats import read_trials
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.baseline import Baselines
-from code_commit.fleet.limits import Budget, Failures
+from code_commit.fleet.limits import Budget, Demand, Failures
 from code_commit.fleet.page import Pages
 from code_commit.fleet.results import (
     RESULTS,
@@ -176,7 +176,7 @@ class Fleet:
     def live(self, number: int, own: float, worker: str, steps: int, looks: set[int], end: str) -> None:
         """Start the task on a worker, let its run take so many steps, look at its log after some, and end it."""
         log, continued = self.store.log_of(self.task)
-        spent, part = self.store.paid_for(self.task), self.budget.take(number, own, 0.0, 1)
+        spent, part = self.store.paid_for(self.task), self.budget.take(number, Demand("", own, answer=own))
         if part is None:
             return
         (self.folder / "kept").write_bytes(self.disks.get(worker, b""))
@@ -200,7 +200,7 @@ class Fleet:
             self.disks.pop(worker, None)
         if end == "scheduler":
             self.take_up()
-        self.budget.settle(number, self.store.paid_for(self.task) - spent)
+        self.budget.release(number, self.store.paid_for(self.task) - spent)
         if end in ("client", "all", "failed"):
             self.start_client()
 

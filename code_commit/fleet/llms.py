@@ -1,0 +1,61 @@
+"""The LLMs of a fleet's tasks, as far as this machine knows of them before a task starts."""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+from code_commit.api import count_missing_keys
+from code_commit.errors import NotSetUpError
+from code_commit.files import is_folder
+from code_commit.fleet.builds import link_keys
+from code_commit.fleet.tasks import FleetTask
+from code_commit.llm.keys import KEY_VARIABLES
+from code_commit.project import AGENT_CONFIG
+from code_commit.runs.words import count
+from code_commit.settings import KEYS_VARIABLE
+from code_commit.terminal import shown
+
+T = TypeVar("T")
+
+
+@contextmanager
+def _linked_keys() -> Iterator[str]:
+    """Give a folder of a project that has nothing but links to the keys of this machine."""
+    with TemporaryDirectory() as folder:
+        config = Path(folder, AGENT_CONFIG)
+        config.mkdir(mode=0o700)
+        link_keys(config)
+        yield folder
+
+
+def ask_of_each(runs: Iterable[Mapping[str, Any]], question: Callable[..., T], *, is_elsewhere: bool) -> Iterator[T]:
+    """Yield the answer to a question about the settings of each run, which is asked once about equal ones."""
+    known: dict[str, T] = {}
+    with _linked_keys() as folder:
+        for settings in runs:
+            key = json.dumps(settings, sort_keys=True)
+            if key not in known:
+                known[key] = question(folder, settings, is_elsewhere=is_elsewhere)
+            yield known[key]
+
+
+def require_keys(tasks: Sequence[FleetTask]) -> None:
+    """Raise NotSetUpError, once for all tasks, where they name models on this machine that it has no key for."""
+    with _linked_keys() as folder:
+        lacking = count_missing_keys(folder, [task.settings for task in tasks])
+    place = os.environ.get(KEYS_VARIABLE, "")
+    if lacking and place and not is_folder(place):
+        raise NotSetUpError(f"{KEYS_VARIABLE} names {shown(place)}, which is not a folder: name the one with your keys")
+    told = [
+        f"no key for {provider or 'any provider'} ({count(number, 'task')}): set "
+        f"{KEY_VARIABLES.get(provider) or ' or '.join(KEY_VARIABLES.values())}, or "
+        + (f"write it into {shown(place)}/" if place else f"{KEYS_VARIABLE} to a folder with ")
+        + f"{provider or 'PROVIDER'}-key.txt"
+        for provider, number in lacking.items()
+    ]
+    if told:
+        raise NotSetUpError("\n".join(told))
