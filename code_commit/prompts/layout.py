@@ -113,9 +113,10 @@ def split_closing(prompt: str) -> tuple[str, str]:
 
 
 def repeat_task(closing: str, query: str) -> str:
-    """Return the last lines of a prompt with the task in them, without it where it is long."""
+    """Return the last lines of a prompt with the task in them, without it where it is long or they begin with it."""
     query = query.strip()
-    return closing.replace("{query}", query) if len(query) <= _LONGEST_AGAIN else closing.replace(_TASK_AGAIN, ". ")
+    is_repeated = len(query) <= _LONGEST_AGAIN and not closing.startswith(query.rstrip("."))
+    return closing.replace("{query}", query) if is_repeated else closing.replace(_TASK_AGAIN, ". ")
 
 
 def load_system_prompt(overrides: Path, name: str) -> str:

@@ -63,6 +63,8 @@ def test_a_red_build_is_repaired(layout, root: Path, run_code_commit: Run):
         assert split_closing(prompts.first_repair_query)[0] in first
         assert split_closing(prompts.repair_query)[0] in second
         assert "[file replacements]\n" not in first.partition(LABEL)[2]
+        assert "[build.sh output]: what the build printed, if it failed\n" in first
+        assert [asked.rpartition("[answer]\n")[2].count("Make the build pass") for asked in (first, second)] == [1, 1]
         assert "[file replacements]\n--- FILE REPLACEMENT ok.txt ---\nwrong\n" in second
     else:
         assert first.count("The script fails:\n\nnot yet") == 1

@@ -79,6 +79,7 @@ ENDS = {
     "a first prompt": ("q\n", False, None, False, "Do it:\n\nq\n\nSend whole.\n"),
     "edits": ("q", False, None, True, "Do it:\n\nq\n\nSend whole, or as edits where it is long.\n"),
     "a long task": ("q" * 1_001, False, None, False, "Do it. Send whole.\n"),
+    "a task that it begins with": ("Do it.\n", False, None, False, "Do it. Send whole.\n"),
     "a repair": ("q", True, None, False, "Repair it:\n\nq\n\nSend whole.\n"),
     "a rejection": ("q", False, Outcome(AttemptSummary("", "", ""), reasons=["r"], response="[answer]\nx"), False, "Send whole anew:\n\nq\n\nNow.\n"),
     "a rejection after a failed build": ("q", True, Outcome(AttemptSummary("", "", ""), reasons=["r"]), False, "Send whole anew:\n\nq\n\nNow.\n"),
