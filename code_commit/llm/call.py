@@ -35,8 +35,8 @@ HasAnswer = Callable[[Any], bool]  # tells whether a body, or an event, holds a 
 Events = Iterator[tuple[str, Any]]  # the type and the parsed data of each event of a stream, as they come
 
 _LIMITS: Mapping[FailureKind, tuple[int, str]] = {
-    "refused": (4, "start the server there, or name another with --base-url (a proxy: HTTPS_PROXY)"),
-    "unresolved": (4, "check the name in --base-url (a proxy: HTTPS_PROXY), and the network"),
+    "refused": (4, "start the server there, or name another address with --base-url (a proxy's with HTTPS_PROXY)"),
+    "unresolved": (4, "check that name and the network; where only a proxy leads out, set HTTPS_PROXY"),
     "missing": (5, "it has expired, or this server may not support background jobs: try --model chat:NAME there"),
 }  # the retries of each kind of failure, and the advice after them; busy servers have no limit
 

@@ -46,8 +46,9 @@ def _with_certificate(context: Any, certificate: Certificate | None) -> Any:
             why = (
                 error.strerror if error.errno and not hasattr(error, "reason") else "it is no PEM, or has a pass phrase"
             )
-            raise NotSetUpError(
-                f"client_cert and client_key cannot be used ({why}): name a certificate and its key without a pass "
-                "phrase, as PEM"
-            ) from None
+            way = "name a certificate and its key without a pass phrase, as PEM"
+            if certificate[1] is None:
+                why, way = f"{why}, or holds no key", f"{way}: both in one file, or the key by client_key"
+            names = "client_cert" if certificate[1] is None else "client_cert and client_key"
+            raise NotSetUpError(f"{names} cannot be used ({why}): {way}") from None
     return context

@@ -42,6 +42,8 @@ class Endpoint(NamedTuple):
     key_source: str  # the place of the key, "" without a key
     censor: Callable[[str], str]  # takes the key out of the API's words: some quote it
     tells_progress: bool = False
+    path: str = ""  # of the requests, below the address
+    is_vendors: bool = False  # whether the address is the vendor's own
 
     @property
     def host(self) -> str:
@@ -115,6 +117,10 @@ class PassingFailure(Exception):  # noqa: N818 - it becomes an LLMError if it do
     reply: Reply | None = None
     may_be_paid: bool = False
     status: int | None = None
+
+
+class UnsentError(LLMError):
+    """TLS did not come about: no server has read the request, though TLS 1.3 lets its sender begin before that."""
 
 
 class OpenReply(NamedTuple):
@@ -286,7 +292,9 @@ class Connection:
                 raise self._out_of_time() from None
             if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) and not self._is_connected:
                 raise self._explain_unreached(error) from None
-            raise _explain_failure(error, self.endpoint) from None
+            failure = _explain_failure(error, self.endpoint)
+            self.has_sent = self.has_sent and not isinstance(failure, UnsentError)
+            raise failure from None
 
     def _explain_unreached(self, error: Exception) -> PassingFailure:
         """Return the failure to connect to the host, or to the proxy before it."""
@@ -343,12 +351,12 @@ def _explain_failure(error: Exception, endpoint: Endpoint) -> LLMError | Passing
 
     host = endpoint.host
     if lasting := _explain_tls(error, endpoint):
-        return LLMError(lasting)
+        return UnsentError(lasting)
     if isinstance(error, httpx.ProxyError):
         status = str(error)[:3]
         if status in ("401", "403", "407"):
             return LLMError(f"the proxy refuses to connect to {host} (status {status}): check the proxy variables")
-        return PassingFailure(f"the proxy does not reach {host}")
+        return PassingFailure(f"the proxy does not reach {host} (HTTPS_PROXY and NO_PROXY say what goes through it)")
     if isinstance(error, UnicodeError):  # the host's name has a part that is empty, too long or no punycode
         return LLMError(f"{host} is no valid host name: check --base-url")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):

@@ -296,6 +296,8 @@ def _on_key(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
         return None
     if not endpoint.key_source:
         return "key", "it wants a key: write one into agent-config/chat-key.txt (mode 600)"
+    if endpoint.key_source == "key_command":
+        return "key", "the key that key_command printed is refused: run that command in a shell, and log in if it asks"
     return "key", f"the key from {endpoint.key_source} is refused: put a valid one there"
 
 
@@ -375,16 +377,20 @@ def _advice_by_status(matter: _Matter, endpoint: Endpoint) -> _Advice:
         advice = f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
         return "key", advice
     if matter.status == 404:
-        where, hint = (
-            f"the address of the API ({endpoint.base_url})",
-            _mend_address(endpoint.base_url.partition("?")[0]),
-        )
-        return "refused", f"check the name of the model ({endpoint.model}) and {where}{hint}"
+        where = f"the address of the API ({endpoint.base_url}){_mend_address(endpoint)}"
+        return "refused", f"check the name of the model ({endpoint.model}) and {where}"
     options = "--model, --max-output-tokens and --reasoning-effort"
     return "refused", f"the request was not accepted, and a retry cannot help: check {options}"
 
 
-def _mend_address(url: str) -> str:
-    if url.endswith("/chat/completions"):
-        return "; leave /chat/completions out of it"
-    return "" if re.search(r"/v\d", url) else f"; try {url}/v1"
+def _mend_address(endpoint: Endpoint) -> str:
+    """Return what may be wrong with an address that has nothing at the API's path, "" if nothing looks so."""
+    url, _, query = endpoint.base_url.partition("?")
+    if endpoint.path and url.endswith(endpoint.path):
+        return f"; leave {endpoint.path} out of it"
+    if "/deployments/" in url:  # of Azure OpenAI, whose addresses have no /v1 then
+        return "" if "api-version=" in query else "; Azure wants ?api-version=... at its end"
+    if not re.search(r"/v\d", url):
+        return f"; try {url}/v1"
+    is_other = endpoint.path == "/responses" and not endpoint.is_vendors
+    return f"; if only Chat Completions are served there, name the model chat:{endpoint.model}" if is_other else ""

@@ -74,8 +74,10 @@ def test_a_server_that_demands_one_says_which_setting_names_it(certificate, monk
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     with demanding_server(certificate) as server:
         url = f"https://127.0.0.1:{server.port}/v1"
-        with open_way(CHAT, url, Clock().timing()) as llm, pytest.raises(LLMError, match="client_cert and client_key"):
-            llm.complete(PROMPT, Listener())
+        with open_way(CHAT, url, Clock().timing()) as llm:
+            with pytest.raises(LLMError, match="client_cert and client_key") as failed:
+                llm.complete(PROMPT, Listener())
+    assert not failed.value.may_be_paid, "no server has read the request"
 
 
 def test_a_key_with_a_pass_phrase_is_refused_and_not_asked_for(certificate, tmp_path):
@@ -86,6 +88,9 @@ def test_a_key_with_a_pass_phrase_is_refused_and_not_asked_for(certificate, tmp_
     two = {"client_cert": str(certificate), "client_key": str(tmp_path / "key.pem")}
     with pytest.raises(NotSetUpError, match="has a pass phrase"):
         open_way(CHAT, "https://127.0.0.1:1/v1", **two)
+    (tmp_path / "cert.pem").write_text(certificate.read_text().partition("-----END PRIVATE KEY-----\n")[2])
+    with pytest.raises(NotSetUpError, match=r"holds no key\): .* the key by client_key"):
+        open_way(CHAT, "https://127.0.0.1:1/v1", client_cert=str(tmp_path / "cert.pem"))
 
 
 def test_plain_http_builds_no_tls_context(monkeypatch):

@@ -11,16 +11,32 @@ from code_commit.settings import Settings
 
 
 @pytest.mark.parametrize(
-    ("path", "end"),
+    ("given", "api", "end"),
     [
-        ("", "(http://127.0.0.1:9); try http://127.0.0.1:9/v1"),
-        ("/v1", "(http://127.0.0.1:9/v1)"),
-        ("/v1/chat/completions", "(http://127.0.0.1:9/v1/chat/completions); leave /chat/completions out of it"),
+        ("", "/chat/completions", "; try http://127.0.0.1:9/v1"),
+        ("/v1", "/chat/completions", "(http://127.0.0.1:9/v1)"),
+        ("/v1/chat/completions", "/chat/completions", "/chat/completions); leave /chat/completions out of it"),
+        ("/v1/messages?a=b", "/messages", "; leave /messages out of it"),
+        ("/openai/deployments/d", "/chat/completions", "; Azure wants ?api-version=... at its end"),
+        ("/openai/deployments/d?api-version=1", "/chat/completions", "d?api-version=1)"),
+        ("/v1", "/responses", "; if only Chat Completions are served there, name the model chat:m"),
     ],
 )
-def test_an_address_that_is_not_there_is_mended(path, end):
-    endpoint = Endpoint("m", f"http://127.0.0.1:9{path}", Settings(), Path(), "", str)
+def test_an_address_that_is_not_there_is_mended(given, api, end):
+    endpoint = Endpoint("m", f"http://127.0.0.1:9{given}", Settings(), Path(), "", str, path=api)
     assert str(refusal_of(Reply(404, {}, "not found"), endpoint, 0.0)).endswith(end)
+    theirs = endpoint._replace(is_vendors=True)
+    assert "chat:" not in str(refusal_of(Reply(404, {}, "not found"), theirs, 0.0))
+
+
+def test_a_refused_key_is_mended_where_it_comes_from():
+    endpoint = Endpoint("m", "http://127.0.0.1:9/v1", Settings(), Path(), "", str)
+    said = {
+        source: str(refusal_of(Reply(401, {}, ""), endpoint._replace(key_source=source), 0.0))
+        for source in ("OPENAI_API_KEY", "key_command")
+    }
+    assert said["OPENAI_API_KEY"].endswith("the key from OPENAI_API_KEY is refused: put a valid one there")
+    assert "key_command printed is refused: run that command in a shell" in said["key_command"]
 
 
 def refused(status, body, headers=None):

@@ -32,6 +32,7 @@ _NAMES = {"nf": "f", "fm": "f", "nc": "f", "nd": "f", "nb": "b", "bp": "b", "na"
 _NO_MARKS = ((0, 0), (0, 0))
 _ERROR = re.compile(r"(?i)(?<![\w/])(\w*error|fatal|fail(ed|ure|ures)?|panicked|traceback|\w*exception|undefined)\b|✗")
 _NO_ERROR = re.compile(r"(?i)\b(0|no) (errors?|fail(ed|ures?))\b")
+_OPTION = re.compile(r"(?<!\S)-\S+")  # of a command that a build prints, such as -Werror, --fail-fast
 
 
 def highlighted(path: str, texts: Sequence[str]) -> list[list[Piece]]:
@@ -236,7 +237,8 @@ def _count_lines(path: Path, size: int) -> int:
 
 def _error_line(lines: Sequence[tuple[int, str]]) -> int:
     """Return the number of the first line that reports an error, or of the last line."""
-    errors = (number for number, line in lines if _ERROR.search(line) and not _NO_ERROR.search(line))
+    told = ((number, _OPTION.sub("", line)) for number, line in lines)
+    errors = (number for number, line in told if _ERROR.search(line) and not _NO_ERROR.search(line))
     return next(errors, lines[-1][0])
 
 

@@ -60,13 +60,17 @@ def test_no_output_makes_markup(tmp_path_factory, output):
 
 ERRORS = [
     ("ok\n0 errors\nsrc/error.rs ok\n\x1b[31mFAILED\x1b[0m a\nerror: b\nend\n", 4),
+    ("cc -Wall -Werror -c a.c\npytest --fail-fast\na.c:13:26: error: no member\n[exit code 2]\n", 3),
+    ("--- FAIL: TestAdd (0.00s)\nexit\n", 1),
     ("a\nTypeError: x\n", 2),
     ("a\nb\n", 2),
     ("error\n" + "x\n" * 400, 401),
 ]
 
 
-@pytest.mark.parametrize(("output", "line"), ERRORS, ids=["colours", "Python", "none", "far above"])
+@pytest.mark.parametrize(
+    ("output", "line"), ERRORS, ids=["colours", "options of a command", "Go", "Python", "none", "far above"]
+)
 def test_the_first_of_the_last_lines_that_tells_of_an_error_is_marked(output, line, tmp_path):
     (tmp_path / "1-build.txt").write_text(output)
     record = RunRecord("0", "run", "run", "", "/", "", 0)
