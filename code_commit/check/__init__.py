@@ -30,12 +30,14 @@ from code_commit.errors import TASK, Message, Named, NoKeyError, NotSetUpError, 
 from code_commit.files import is_folder
 from code_commit.git import UnansweredError
 from code_commit.llm.addresses import require_address
+from code_commit.llm.certificates import Certificate, require_certificate
 from code_commit.llm.http import proxy_of
 from code_commit.llm.keys import Keys, choose_selector, find_secrets, key_of, load_keys
 from code_commit.llm.local import find_server, with_window
 from code_commit.llm.models import bound_base_url, choose_fallback, choose_model, require_price, warn_of_model
 from code_commit.llm.programs import words_of
-from code_commit.llm.vendor import LlmConfig, ModelChoice
+from code_commit.llm.reach import reach_of
+from code_commit.llm.vendor import ApiKey, LlmConfig, ModelChoice
 from code_commit.paths.protected import watched_from_build
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, find_user_folder, read_text, require_text
 from code_commit.prompts.layout import load_system_prompts, warn_of_overrides
@@ -290,11 +292,13 @@ def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Proje
     choice, settings, lead = llm.choice, llm.settings, f"{role} " if role else ""
     if keys is not None:
         absent = "none needed" if choice.provider in ("command", "replay") else "none is set; the server may want one"
-        source = lambda found: found.source if found else absent  # noqa: E731 - a note
+        source = lambda found: _source_of(found) if found else absent  # noqa: E731 - a note
         llm = llm._replace(key=report.ask(f"{lead}key", lambda: key_of(llm, keys, project.root), source))
     url = report.ask(f"{lead}base URL", lambda: require_address(llm, project, role), str)
     if url:
         report.ask(f"{lead}proxy", lambda: proxy_of(url), lambda proxy: "as the variables name it" if proxy else "none")
+    if certificate := _certificate_of(llm):
+        report.ask(f"{lead}certificate", partial(require_certificate, certificate))
     if choice.provider == "replay" and not is_folder(project.root / choice.name):
         report.refuse(f"{lead}replay", f"there is no folder {shown(choice.name)} with recorded responses")
     if choice.provider == "command":
@@ -303,6 +307,17 @@ def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Proje
         report.ask(f"{lead}price", lambda: require_price(choice, settings))
     report.warn(*warn_of_model(choice))
     return llm
+
+
+def _source_of(key: ApiKey) -> str:
+    return f"{key.source}, which no check runs" if key.program else key.source
+
+
+def _certificate_of(llm: LlmConfig) -> Certificate | None:
+    """Return the client's certificate, None without one, and where another check tells what is wrong with it."""
+    with suppress(NotSetUpError):
+        return reach_of(llm.choice, llm.settings).certificate
+    return None
 
 
 def _check_ignored(report: Report, project: Project) -> None:

@@ -11,6 +11,7 @@ from code_commit.codebase.text import Codebase
 from code_commit.errors import Named, NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.git import UnansweredError
+from code_commit.llm.local import tells_window
 from code_commit.llm.models import UNLIMITED, context_window, explain_misfit, longest_prompt, price_of, require_money
 from code_commit.llm.vendor import ModelChoice, estimate_tokens
 from code_commit.project import ROLLUP_SCRIPT, Project
@@ -138,17 +139,23 @@ def check_prompt(report: Report, plan: RunPlan, codebase: Codebase, *, is_paid: 
     explain = partial(explain_misfit, prompt=prompt, can_be_fitted=lambda: _can_be_fitted(plan))
     misfits = [misfit for llm in llms if (misfit := explain(llm.choice, llm.settings))]
     networked = [llm for llm in llms if llm.choice.provider != "replay"]
-    unknown = [str(llm.choice) for llm in networked if context_window(llm.choice, llm.settings) is None]
+    unknown = [llm for llm in networked if context_window(llm.choice, llm.settings) is None]
     has_price = price_of(plan.asked.choice, plan.asked.settings) is not None
     if plan.asked in networked and has_price and plan.settings.max_cost and not (is_paid or plan.inputs.resumes_run):
         report.ask("max cost", partial(require_money, plan.asked.choice, plan.asked.settings, prompt), str)
     if misfits or not unknown:
         report.checks.append(Check("prompt fits", "\n".join(misfits) or None))
     else:
-        report.warn(
-            f"the context window of {' and '.join(unknown)} is unknown, so nothing tells whether the prompt fits:"
-            " set context_window in config.toml"
-        )
+        names = " and ".join(str(llm.choice) for llm in unknown)
+        if not (plan.inputs.starts or report.problems) and all(map(tells_window, unknown)):
+            report.warn(
+                f"whether the prompt fits is not known here: only a run asks the server of {names} for its window"
+            )
+        else:
+            report.warn(
+                f"the context window of {names} is unknown, so nothing tells whether the prompt fits:"
+                " set context_window in config.toml"
+            )
 
 
 def require_no_key(redactor: Redactor, prompt: Prompt) -> None:

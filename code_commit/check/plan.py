@@ -185,7 +185,9 @@ class Report:
         self._fail(name, NotSetUpError(*problem))
 
     def _fail(self, name: str, error: NotSetUpError) -> None:
-        self.checks.append(Check(name, in_words(error.message, self.word), error=error))
+        problem = in_words(error.message, self.word)
+        self.checks = [check for check in self.checks if check.problem != problem]  # a fault is told once
+        self.checks.append(Check(name, problem, error=error))
 
     def ask(self, name: str, question: Callable[[], T], note: Callable[[T], str] = lambda _: "") -> T | None:
         """Return the answer to a question and report it; None where it raised NotSetUpError."""

@@ -252,6 +252,9 @@ class CommandParser(argparse.ArgumentParser):
             return f"; put it after {command}"
         if name == "--last" and any(action.dest == "run" for action in self._actions):
             return f"; for the latest run, use {self.prog} latest"
+        own = self.prog.partition(" ")[2]
+        if own and make_command_parser("run").has_option(name):
+            return f", an option of `run`, not of `{own}`"
         return did_you_mean("-m" if name == "--message" else name, self._option_string_actions)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

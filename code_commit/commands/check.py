@@ -92,7 +92,7 @@ def _end(report: Report, project: Project, *, is_ready: bool, machine_failed: bo
     if report.problems:
         if machine_failed:
             return "Ready, but build.sh reports an infrastructure failure: a run would end after its first build."
-        return "Ready, but the build fails: a run passes only if it repairs that."
+        return "Ready, but the build fails: a run has to repair that too; code-commit repair does so without a task."
     return "Ready: run code-commit with these options."
 
 

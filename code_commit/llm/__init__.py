@@ -74,9 +74,8 @@ class NetworkLLM:
         def headers(value: str) -> dict[str, str]:
             return with_headers(_HEADERS, reach.request_headers(vendor, value, settings))
 
-        certificate = (reach.client_cert, reach.client_key) if reach.client_cert else None
         renew = _renewal(key.program, headers) if key and key.program else None
-        self._connection = Connection(self._endpoint, headers(value), timing or Timing(), certificate, renew)
+        self._connection = Connection(self._endpoint, headers(value), timing or Timing(), reach.certificate, renew)
         self._dialect = first_dialect(settings)
         self._has_window = False
         self._pace = Pace(self._endpoint, state_folder(project), self._connection.timing)

@@ -37,8 +37,15 @@ def tls_context(base_url: str, certificate: Certificate | None = None) -> Any:
     return _with_certificate(context, certificate)
 
 
+def require_certificate(certificate: Certificate) -> None:
+    """Raise NotSetUpError if the client's certificate or its key cannot be used."""
+    import ssl
+
+    _with_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate)
+
+
 def _with_certificate(context: Any, certificate: Certificate | None) -> Any:
-    """Return the context with the client's certificate. Raises NotSetUpError."""
+    """Return the context with the client's certificate. Raises NotSetUpError where that cannot be used."""
     if certificate:
         try:
             context.load_cert_chain(*certificate, password="")  # OpenSSL would ask on the terminal

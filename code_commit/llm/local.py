@@ -26,8 +26,7 @@ _WINDOWS = ("max_model_len", "loaded_context_length", "max_context_length")  # o
 def with_window(llm: LlmConfig) -> LlmConfig:
     """Return the LLM with its server's window, if that is on this machine and no setting names the window."""
     url, settings = check_base_url(llm.choice, llm.settings), llm.settings
-    is_local = url.startswith("http:") and is_this_machine(urlsplit(url).hostname or "")
-    if llm.choice.provider != "chat" or not is_local:
+    if not tells_window(llm):
         return llm
     key = llm.key.current() if llm.key else ""
     headers = reach_of(llm.choice, settings).request_headers(VENDORS["chat"], key, settings)
@@ -40,6 +39,13 @@ def with_window(llm: LlmConfig) -> LlmConfig:
             settings = settings._replace(context_window=window, sources=sources)
         return llm._replace(settings=settings, tells_progress=bool(defaults))
     return llm
+
+
+def tells_window(llm: LlmConfig) -> bool:
+    """Tell whether the server is one on this machine that a run asks for its window. Raises NotSetUpError."""
+    url = check_base_url(llm.choice, llm.settings)
+    is_local = url.startswith("http:") and is_this_machine(urlsplit(url).hostname or "")
+    return llm.choice.provider == "chat" and is_local
 
 
 def loaded_window(endpoint: Endpoint, headers: Mapping[str, str]) -> int:

@@ -308,7 +308,7 @@ def require_price(choice: ModelChoice, settings: Settings) -> Price:
         raise NotSetUpError(Named("max_cost"), " cannot be kept: what a program costs is unknown; leave it out")
     if price is None:
         table = f'[prices."{choice.name}"] with input and output, US dollars per million tokens,'
-        where = f"into {AGENT_CONFIG}/config.toml, for a fleet into the settings of its tasks"
+        where = f"into {AGENT_CONFIG}/config.toml, for a fleet into the settings of its tasks, or leave it out"
         message = f" needs a price for {choice.name}: write {table} {where}"
         raise NotSetUpError(Named("max_cost"), message)
     return price

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from code_commit.errors import NotSetUpError
 from code_commit.headers import absolute, is_looked_up, look_up
+from code_commit.llm.certificates import Certificate
 from code_commit.llm.models import VENDORS, bound_in, check_base_url, choose_model
 from code_commit.llm.vendor import ModelChoice, Vendor
 from code_commit.paths.random_values import looks_random
@@ -32,6 +33,11 @@ class Reach(NamedTuple):
     client_cert: Path | None = None
     client_key: Path | None = None
     key_command: str = ""
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The client's certificate with its key, None without one."""
+        return (self.client_cert, self.client_key) if self.client_cert else None
 
     def request_headers(self, vendor: Vendor, key: str, settings: Settings) -> dict[str, str]:
         """Return the headers of every request: the vendor's own, the key's, and the user's, which come first.

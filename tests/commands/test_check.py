@@ -95,6 +95,13 @@ def test_check_calls_no_keys_well_where_the_lack_of_one_is_a_problem(project_fol
     assert "ok       keys            none\n" in run_code_commit(project_folder, "check", *replay(project_folder)).stdout
 
 
+def test_a_fault_is_told_once(project_folder: Path, run_code_commit: Run):
+    options = ["--model", "chat:m", "--base-url", "https://llm.test/v1?api-key=x"]
+    done = run_code_commit(project_folder, "check", *options)
+    told = done.stdout.count("has api-key= in its query")
+    assert (told, "1 problem to solve." in done.stdout) == (1, True), done.stdout + done.stderr
+
+
 def test_problems_come_first_and_the_codebase_is_left_until_they_are_solved(project_folder: Path, run_code_commit: Run):
     options = [*replay(project_folder), "--rollup", "fresh"]
     (project_folder / "build.sh").unlink()
@@ -111,7 +118,9 @@ def test_what_is_not_known_is_not_called_well(project_folder: Path, run_code_com
     server = ["--model", "chat:m", "--base-url", "http://127.0.0.1:9/v1"]
     done = run_code_commit(project_folder, "check", *server)
     assert "ok       prompt fits" not in done.stdout
-    assert "the context window of chat:m is unknown, so nothing tells whether the prompt fits" in done.stdout
+    assert "is not known here: only a run asks the server of chat:m for its window\n" in done.stdout
+    far = run_code_commit(project_folder, "check", "--model", "chat:m", "--base-url", "https://llm.test/v1").stdout
+    assert "the context window of chat:m is unknown, so nothing tells whether the prompt fits" in far
     assert "none is set; the server may want one\n" in done.stdout
     (project_folder / "agent-config/config.toml").write_text("context_window = 100000\n")
     assert "ok       prompt fits" in run_code_commit(project_folder, "check", *server).stdout

@@ -314,7 +314,7 @@ def test_a_key_that_is_refused_again_is_an_error(project_folder, user, tmp_path,
         write(user, f'model = "chat:m"\nbase_url = "{server.base_url("chat")}"\nkey_command = "{program}"\n')
         done = run_code_commit(project_folder, "--sandbox", "off")
     assert (done.returncode, len(server.requests)) == (3, 2)
-    assert "the key from key_command is refused" in done.stderr
+    assert "the key that key_command printed is refused" in done.stderr
 
 
 def test_a_redirecting_gateway_gets_the_headers_and_nobody_else(project_folder, user, run_code_commit: Run):
@@ -358,7 +358,9 @@ def test_a_resumed_run_looks_the_headers_up_anew(project_folder, user, run_code_
     assert [request.headers["x-token"] for request in server.requests] == [TOKEN, FILED]
 
 
-def test_a_certificate_and_its_key_are_files_of_the_users(project, user, tmp_path):
+def test_a_certificate_and_its_key_are_files_of_the_users(
+    project, project_folder, user, tmp_path, run_code_commit: Run
+):
     (tmp_path / "c.pem").write_text("x")
     base = f'model = "chat:m"\nbase_url = "{OURS}"\n'
     for more, told in {
@@ -374,7 +376,9 @@ def test_a_certificate_and_its_key_are_files_of_the_users(project, user, tmp_pat
         reach_in(project)
     write(user, f'{base}client_cert = "{tmp_path}/c.pem"\nclient_key = "{tmp_path}/c.pem"\n')
     assert (reach_in(project).client_cert, reach_in(project).client_key) == (tmp_path / "c.pem",) * 2
-    with pytest.raises(NotSetUpError, match=r"client_cert and client_key cannot be used"):
+    checked = run_code_commit(project_folder, "check")
+    assert "PROBLEM  certificate " in checked.stdout, "before a run asks, and before its first build"
+    with pytest.raises(NotSetUpError, match=r"client_cert cannot be used .* or the key by client_key"):
         open_way(WAYS["chat"], OURS, client_cert=str(tmp_path / "c.pem"))
 
 
