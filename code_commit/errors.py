@@ -24,6 +24,7 @@ A failing build is no exception: the loop goes on from it (exit code 1, `build_f
 
 from __future__ import annotations  # types cost no time at start-up
 
+import errno
 from typing import NamedTuple
 
 from code_commit.status import Status
@@ -167,7 +168,8 @@ class LogError(MachineError):
     """A file or folder of the log could not be written, read or removed."""
 
     def __init__(self, path: Path, error: OSError, verb: str = "used") -> None:
-        super().__init__(f"the log file {path} cannot be {verb}: {error.strerror}")
+        advice = "; free some space there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        super().__init__(f"the log file {path} cannot be {verb}: {error.strerror}{advice}")
 
 
 class OutputError(MachineError):

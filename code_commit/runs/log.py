@@ -5,6 +5,7 @@ a file; files are 0600, folders 0700. run.json is rewritten atomically after eve
 """
 
 import os
+import shutil
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -217,7 +218,7 @@ class RunLog:
                 return
             self._end.keep(2 * len(data))
         except OSError as error:
-            raise LogError(self.folder / "run.json", error) from error
+            raise self._failed(self.folder / "run.json", error) from error
         self._write("run.json", data)
 
     def write_text(self, name: str, text: str, *, sync: bool = False) -> None:
@@ -241,7 +242,13 @@ class RunLog:
             with replacing(path, sync=sync) as file:
                 file.write(data)
         except OSError as error:
-            raise LogError(path, error) from error
+            raise self._failed(path, error) from error
+
+    def _failed(self, path: Path, error: OSError) -> LogError:
+        """Return the error of a file that cannot be written; a log that could not even begin is removed."""
+        if not os.path.lexists(self.folder / "run.json"):
+            shutil.rmtree(self.folder, ignore_errors=True)
+        return LogError(path, error)
 
     def shown_name(self, name: str) -> str:
         return f"{self.record.log_dir}/{name}"

@@ -26,6 +26,14 @@ tail -qn 1 agent-config/logs/*/1-build.txt
 cat agent-config/logs/*/run.json
 """
 
+ON_A_FULL_DISK = """
+mkdir agent-config/logs && mount -t tmpfs -o size=200k,nr_inodes=9 none agent-config/logs || exit 99
+cat /dev/zero >agent-config/logs/full 2>/dev/null
+"$@"
+echo "exit $?"
+ls agent-config/logs
+"""
+
 FULL_AT_THE_END = """
 mkdir agent-config/logs && mount -t tmpfs -o size=1m none agent-config/logs || exit 99
 "$@"
@@ -82,6 +90,22 @@ def test_a_build_that_fills_the_disk_is_told_in_log_and_record(project_folder: P
     assert ending.startswith("[build.sh: no result, the log file ")
     assert json.loads(record)["status"] == "build_error"
     assert json.loads(record)["finished"] is not None
+
+
+@pytest.mark.root("mount")
+def test_a_run_whose_log_cannot_begin_leaves_no_unreadable_one(project_folder: Path):
+    recorded(project_folder, "^^^ok.txt\nok\n^^^end\n")
+    command = ["unshare", "-m", "sh", "-c", ON_A_FULL_DISK, "sh", *CODE_COMMIT]
+    done = subprocess.run(
+        [*command, "--model", "replay:agent-config/recorded"],
+        cwd=project_folder,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.stdout == "exit 5\nfull\n", done.stderr
+    assert "cannot be used: No space left on device; free some space there\n" in done.stderr
 
 
 @pytest.mark.root("mount")
