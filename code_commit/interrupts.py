@@ -23,9 +23,14 @@ T = TypeVar("T")
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+def _never() -> bool:
+    return False
+
+
 class _State:
     is_open = False
     waiting: int | None = None
+    ends_before_calls: Callable[[], bool] = _never
 
 
 def interruptible(work: Callable[[], T]) -> T:
@@ -135,6 +140,36 @@ class DeferredSignals:
             if callable(self._handlers[number]):
                 self._handlers[number](number, None)
         return ends
+
+
+@contextmanager
+def first_interrupt(answer: Callable[[], object]) -> Iterator[None]:
+    """Let the first SIGINT inside the block call `answer` alone, unless it is ignored; the next has its own effect."""
+    former = signal.getsignal(signal.SIGINT)
+
+    def on_first(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, former)
+        answer()
+
+    is_taken = callable(former) and threading.current_thread() is threading.main_thread()
+    if is_taken:
+        signal.signal(signal.SIGINT, on_first)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is on_first:
+            signal.signal(signal.SIGINT, former)
+
+
+def end_before_calls(is_over: Callable[[], bool]) -> None:
+    """Let this process begin no call to an LLM once `is_over` says so: `begin_call` asks it."""
+    _State.ends_before_calls = is_over
+
+
+def begin_call() -> None:
+    """Raise Interrupted where no call to an LLM may begin any more."""
+    if _State.ends_before_calls():
+        raise Interrupted(signal.SIGINT)
 
 
 def exit_at_next_signal() -> None:

@@ -13,7 +13,15 @@ from pathlib import Path
 import pytest
 from command import CODE_COMMIT, recorded, the_log, wait_for
 
-from code_commit.interrupts import ENDING_SIGNALS, DeferredSignals, signals_blocked
+from code_commit.errors import Interrupted
+from code_commit.interrupts import (
+    ENDING_SIGNALS,
+    DeferredSignals,
+    begin_call,
+    end_before_calls,
+    first_interrupt,
+    signals_blocked,
+)
 from code_commit.runs.record import load_run_record
 
 RIGHT = "^^^ok.txt\nok\n^^^end\n"
@@ -145,3 +153,35 @@ def test_a_second_signal_kills_a_build_that_does_not_end(project_folder: Path):
     assert time.monotonic() - started < 4.5  # the grace is 5 seconds
     assert process.returncode == 130
     check_end(130, printed, said, project_folder)
+
+
+def test_the_first_interrupt_has_an_answer_and_the_next_its_own_effect():
+    answers: list[str] = []
+    former = signal.signal(signal.SIGINT, lambda *_: answers.append("own"))
+    try:
+        with first_interrupt(lambda: answers.append("first")):
+            for _ in range(3):
+                signal.raise_signal(signal.SIGINT)
+        assert answers == ["first", "own", "own"]
+        with first_interrupt(lambda: answers.append("first")):
+            pass
+        signal.raise_signal(signal.SIGINT)
+        assert answers[3:] == ["own"], "and after the block"
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with first_interrupt(lambda: answers.append("first")):
+            signal.raise_signal(signal.SIGINT)
+        assert answers[4:] == [], "as by nohup"
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+def test_no_call_begins_once_that_is_over():
+    over: list[bool] = []
+    end_before_calls(lambda: bool(over))
+    try:
+        begin_call()
+        over.append(True)
+        with pytest.raises(Interrupted):
+            begin_call()
+    finally:
+        end_before_calls(lambda: False)

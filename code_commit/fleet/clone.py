@@ -1,7 +1,8 @@
 """The process of a task in its clone: it makes the rollup and runs, or continues the run whose log is there.
 
 Its argument is JSON: the pathspecs, the options to continue a run, those to begin one, and whether the base has moved.
-The output of each command goes to a file beside the clone: rollup.json, run.json.
+The output of each command goes to a file beside the clone: rollup.json, run.json. It makes no call to an LLM once there
+is a file DRAIN.
 """
 
 import gc
@@ -16,7 +17,10 @@ from typing import NoReturn
 from code_commit.api import list_runs, redo
 from code_commit.cli import main
 from code_commit.errors import EXIT_BUILD_FAILED, CodeCommitError, Interrupted, NotSetUpError
+from code_commit.interrupts import end_before_calls
 from code_commit.project import AGENT_CONFIG
+
+DRAIN = "drain"
 
 
 def work() -> NoReturn:
@@ -24,6 +28,7 @@ def work() -> NoReturn:
     gc.set_threshold(100_000)  # imports make many objects and no garbage
     for name in ("httpx._main", "anyio", "trio"):  # httpx's own command with click and rich, and what is not needed
         sys.modules[name] = None  # type: ignore[assignment]
+    end_before_calls(Path(os.path.realpath(".."), DRAIN).exists)
     pathspecs, again, anew, is_moved = json.loads(sys.argv[1])
     code = 0
     with suppress(Interrupted):

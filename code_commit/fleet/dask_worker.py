@@ -5,6 +5,7 @@ import shutil
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -19,7 +20,7 @@ from code_commit.fleet.processes import TaskSupervision, WorkerError
 from code_commit.fleet.results import TaskOutcome, packed, read_own, write_own
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.unfinished import STARTS, cost_in_log, latest_log, log_path, starts_file
-from code_commit.fleet.worker import TASK_PREFIX, left_log, machine_failed, run_task
+from code_commit.fleet.worker import TASK_PREFIX, interrupted, left_log, machine_failed, run_task
 from code_commit.version import __version__
 
 
@@ -31,6 +32,8 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
     if version != __version__:
         message = f"the worker has code-commit {__version__}, this is {version}: make them the same"
         return TaskOutcome(replace(machine_failed(task, message), worker=worker.address))
+    if fleet in _drained:
+        return TaskOutcome(interrupted(task))
     if sync(worker.loop, worker.scheduler.event_is_set, name=event):
         return None
     sync(worker.loop, worker.scheduler.event_set, name=event)
@@ -54,7 +57,8 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
         hidden: list[str | Path] = [*_tls_keys(worker), task.list_file]
         log = latest_log(log, kept, fleet)
         start = f"{event} {cost_in_log(log)!r}"
-        supervision = TaskSupervision(is_wanted, lambda: tell("limited"), keep, hidden, start)
+        is_drained = partial(_drained.__contains__, fleet)
+        supervision = TaskSupervision(is_wanted, lambda: tell("limited"), keep, hidden, start, is_drained)
         outcome = run_task(task, source, _place(worker, fleet), max_cost, supervision, log)
         if outcome.log or not kept.exists():
             _keep(kept, outcome.log or packed({}, {STARTS: starts_file(kept, event, is_over=True)}))
@@ -71,6 +75,8 @@ _logs: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
 """By fleet and task: what a worker's tasks have logged since the client asked."""
 _ended: set[str] = set()
 """The fleets that do not go on."""
+_drained: set[str] = set()
+"""The fleets whose tasks make no more calls, and none of whose tasks begins."""
 
 
 def collect_logs(fleet: str) -> dict[int, bytes]:
@@ -82,6 +88,11 @@ def collect_logs(fleet: str) -> dict[int, bytes]:
 def end_tasks(fleet: str) -> None:
     """End a worker's tasks of the fleet; they return as they are."""
     _ended.add(fleet)
+
+
+def drain_tasks(fleet: str) -> None:
+    """Let a worker's tasks of the fleet return before their next call to an LLM."""
+    _drained.add(fleet)
 
 
 def _words_for(error: Exception) -> str:

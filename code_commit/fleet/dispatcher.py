@@ -5,6 +5,7 @@ it costs again: a task that Dask itself starts a second time returns at once.
 """
 
 import os
+import signal
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -17,12 +18,13 @@ from typing import Any, Self
 
 from distributed import CancelledError, Future, KilledWorker
 
-from code_commit.errors import ClusterError, CodeCommitError, NoKeyError
+from code_commit.errors import ClusterError, CodeCommitError, Interrupted, NoKeyError
 from code_commit.fleet import FleetOptions
 from code_commit.fleet.builds import Source
 from code_commit.fleet.cluster import SCHEDULER_LOST, SchedulerLostError, ask_worker, connect, own_folder
 from code_commit.fleet.dask_worker import (
     collect_logs,
+    drain_tasks,
     drop_copies,
     drop_copy,
     drop_logs,
@@ -39,7 +41,7 @@ from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.unfinished import ResultStore
 from code_commit.fleet.worker import machine_failed
 from code_commit.git import ask_git
-from code_commit.interrupts import DeferredSignals, exit_at_next_signal
+from code_commit.interrupts import DeferredSignals, exit_at_next_signal, first_interrupt
 from code_commit.llm.ledger import ROUNDING
 from code_commit.runs.words import count, duration
 from code_commit.status import Status
@@ -123,6 +125,7 @@ class Dispatcher:
         self._unconfirmed: set[str] = set()
         """The ids of tasks that were sent and whose logs may exist only on the workers."""
         self._last = 0
+        self._is_drained = False
         self._inbox: SimpleQueue[tuple[str, int, str]] = SimpleQueue()
         self._bundles: dict[str, Future[Source]] = {}
         self._holders: defaultdict[str, set[str]] = defaultdict(set)
@@ -168,7 +171,7 @@ class Dispatcher:
 
         No process is left, however it ends. Raises ClusterError, and as `connect` and `store` do.
         """
-        self._store, self._budget, self._goes_on = store, budget, True
+        self._store, self._budget, self._goes_on = store, budget, not self._is_drained
         self._left = Counter(task.place for task in (*tasks, *later))
         self._waiting.clear()
         for place in [*self._holders]:
@@ -177,7 +180,8 @@ class Dispatcher:
             for task in tasks:
                 self._waiting[task.host].append(_QueuedTask(task, continued=store.log_of(task)[1]))
             try:
-                self._do_what_waits()
+                with first_interrupt(lambda: self._inbox.put(("drain", 0, ""))):
+                    self._do_what_waits()
                 tasks = ()
             except SchedulerLostError:
                 if self._cluster.is_local or not self._goes_on:
@@ -197,8 +201,12 @@ class Dispatcher:
                 self._attend(*self._inbox.get(timeout=1))
             except Empty:
                 self._cluster.has_worker()
+                if self._is_drained and not self._running:
+                    break
             self._send_more()
             self._collect()
+        if self._is_drained:
+            raise Interrupted(signal.SIGINT)
 
     def _give_up(self) -> list[FleetTask]:
         """Return the tasks that are not done, and free the money reserved for them."""
@@ -291,6 +299,10 @@ class Dispatcher:
             sent.is_running, sent.worker, sent.start = True, worker, f"{self._fleet}-{number}"
             self._store.begin(sent.task.id, sent.start, sent.most, sent.continued)
             self._holders[sent.task.place].add(worker)
+            if self._is_drained:  # it joined the cluster since
+                ask_worker(self._client, worker, drain_tasks, self._fleet)
+        elif what == "drain":
+            self._drain()
         elif sent and what == "ended":
             sent.is_running = False
         elif sent and what == "limited":
@@ -298,6 +310,15 @@ class Dispatcher:
         elif sent and what == "done":
             self._accept_result(number, sent)
         self._table.running = len(self._running)
+
+    def _drain(self) -> None:
+        """Start nothing new, and let what runs end before its next call."""
+        self._is_drained, self._goes_on = True, False
+        for worker in self._client.nthreads():
+            ask_worker(self._client, worker, drain_tasks, self._fleet)
+        if running := self._running:
+            tasks = count(len(running), "running task")
+            self._table.say(f"{tasks} may finish a call and a build; a second interrupt ends them now")
 
     def _collect(self) -> None:
         """Fetch the logs of running tasks: each second, or as soon as they have grown, from workers that answer."""
@@ -364,7 +385,8 @@ class Dispatcher:
         self._left[task.place] -= 1
         self._forget(task.place)
         lost = f"{_MOST_LOST} workers were lost while they worked at it"
-        self._goes_on = self._store.take(task, outcome or TaskOutcome(machine_failed(task, lost)))
+        goes_on = self._store.take(task, outcome or TaskOutcome(machine_failed(task, lost)))
+        self._goes_on = goes_on and not self._is_drained
         self._unconfirmed.discard(task.id)
 
     def _settle(self, number: int, sent: _QueuedTask, outcome: TaskOutcome | None) -> bool:
@@ -444,7 +466,7 @@ class Dispatcher:
         workers = self._client.nthreads()
         running = self._running if workers else []
         if running:
-            self._table.say(f"ending {count(len(running), 'running task')}; a second interrupt leaves at once")
+            self._table.say(f"ending {count(len(running), 'running task')}; another interrupt leaves at once")
         for worker in workers:
             ask_worker(self._client, worker, end_tasks, self._fleet)
         for number, sent in self._sent.items():

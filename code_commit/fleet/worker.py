@@ -20,6 +20,7 @@ from code_commit.api import list_runs, make_redactor, read_changes
 from code_commit.errors import CodeCommitError, MachineError, NoKeyError, NotSetUpError
 from code_commit.files import load_json, read_ends
 from code_commit.fleet.builds import PLAIN_GIT, Source, Workshop, copy_path, find_commit, used_copy
+from code_commit.fleet.clone import DRAIN
 from code_commit.fleet.patches import Patches, digest_of, make_patches
 from code_commit.fleet.processes import (
     EndedError,
@@ -81,6 +82,11 @@ def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
 def machine_failed(task: FleetTask, message: str) -> Result:
     """Return the result of a task that failed by the machine, not by the LLM."""
     return task.ended(**_MACHINE_FAILED, message=message)
+
+
+def interrupted(task: FleetTask) -> Result:
+    """Return the result of a task that did not begin."""
+    return task.ended(**_INTERRUPTED)
 
 
 class _Run:
@@ -282,8 +288,10 @@ class _Run:
         return ""
 
     def _look(self) -> None:
-        """Report what is new in the log."""
+        """Report what is new in the log, and let a drained task make no more calls."""
         with suppress(OSError, ValueError):
+            if self._supervision.is_drained():
+                (self._root.parent / DRAIN).touch()
             folder = self._log_folder()
             if folder and (written := (folder / "run.json").stat().st_mtime_ns) != self._record_seen:
                 self._pass_on(folder, (folder / "run.json").read_bytes())

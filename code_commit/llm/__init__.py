@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import ExchangeListener, FailedRequest, Prompt, RequestBody, Response, Settlement, Usage
-from code_commit.interrupts import signals_blocked
+from code_commit.interrupts import begin_call, signals_blocked
 from code_commit.llm.addresses import state_folder
 from code_commit.llm.call import DONE, Call
 from code_commit.llm.command import VENDOR as COMMAND
@@ -184,6 +184,7 @@ class NetworkLLM:
         """
         path, assemble, begun = self._api.path, self._api.assemble, call.timing.now()
         self._pace.wait(tokens, call.listener.progressed)
+        begin_call()
         self._connection.deadline += call.timing.now() - begun
         if bid:
             self._ledger.reserve(bid.usd, str(bid))

@@ -1,6 +1,7 @@
 """The LLM of a run, with the run's log: no paid answer is requested again.
 
 A reply in the log, whatever run.json says of it, comes before the job of an earlier call, and that before a new call.
+A fleet may let no new call begin.
 """
 
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 
 from code_commit.errors import LLMError, NotSetUpError, OverBudgetError
 from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
+from code_commit.interrupts import begin_call
 from code_commit.llm import LLM, open_llm
 from code_commit.llm.addresses import remember_address
 from code_commit.llm.http import Timing
@@ -49,7 +51,7 @@ class _Asker:
         if answer := self._find_in_log(prompt, listener):
             return answer
         try:
-            return self._fetch(listener) or self.open(self.current).complete(prompt, listener)
+            return self._fetch(listener) or self._ask(prompt, listener)
         except LLMError as error:
             if self._fallback is None or self.current is self._fallback or isinstance(error, OverBudgetError):
                 raise
@@ -59,12 +61,16 @@ class _Asker:
         self._log.fall_back(str(self._fallback.choice), str(failure))
         self.current = self._fallback
         try:
-            return self.open(self.current).complete(prompt, listener)
+            return self._ask(prompt, listener)
         except NotSetUpError as error:  # the run has begun, so this is no set-up problem any more
             raise LLMError(str(error), may_be_paid=failure.may_be_paid) from error
         except LLMError as error:
             error.may_be_paid |= failure.may_be_paid
             raise
+
+    def _ask(self, prompt: Prompt, listener: ExchangeListener) -> Response:
+        begin_call()
+        return self.open(self.current).complete(prompt, listener)
 
     def _find_in_log(self, prompt: Prompt, listener: ExchangeListener) -> Response | None:
         """Return the answer of the latest attempt's reply in the log, None without one, and count it if need be."""

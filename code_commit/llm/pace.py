@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from code_commit.errors import MachineError
+from code_commit.interrupts import begin_call
 from code_commit.llm.http import Endpoint, Timing
 
 _LONGEST_NAP = 1.0  # seconds
@@ -33,11 +34,12 @@ class Pace:
         self._folder, self._timing = folder, timing
 
     def wait(self, tokens: int, tell: Callable[[str], object]) -> None:
-        """Return when a request with a prompt of so many tokens may begin. Raises MachineError."""
+        """Return when a request with a prompt of so many tokens may begin. Raises MachineError and Interrupted."""
         gap = max(self._per_request, tokens * self._per_token)
         if gap:
             with self._locked(f"{self._name}.queue"):
                 while left := self._take(gap):
+                    begin_call()
                     tell(f"waiting for its turn, {left:.0f} s (requests_per_minute, tokens_per_minute)")
                     self._timing.sleep(min(left, _LONGEST_NAP))
 

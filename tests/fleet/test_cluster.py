@@ -91,14 +91,14 @@ def test_a_task_whose_worker_is_killed_runs_again_twice(cluster, server, tmp_pat
 def test_a_client_that_ends_stops_its_tasks_and_continues_them_later(cluster, server, tmp_path, marks, repository):
     other = make_repository(tmp_path / "other")
     lines = [task("done", other, settings=server.settings), task("begun", repository, settings=server.settings)]
-    for ending, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
+    for ending, code in ((signal.SIGTERM, 143), (signal.SIGKILL, -9)):
         with start(cluster, tmp_path, *lines) as fleet:
             wait_for(lambda: list(marks.iterdir()) and "done" in results(tmp_path))
             fleet.send_signal(ending)
             _, complaint = fleet.communicate(timeout=300)
             wait_for(lambda: at_work(cluster) is None)
         assert fleet.returncode == code, complaint
-        assert ("rerun the same command to continue" in complaint) == (code == 130)
+        assert ("rerun the same command to continue" in complaint) == (code == 143)
         assert {name: result["status"] for name, result in results(tmp_path).items()} == {
             "done": "success",
             "begun": "interrupted",
@@ -341,8 +341,8 @@ class Held:
         return pid
 
 
-def interrupted(held):
-    held.fleet.send_signal(signal.SIGINT)
+def ended(held):
+    held.fleet.send_signal(signal.SIGTERM)
     held.start_again()
 
 
@@ -413,7 +413,7 @@ FAULTS = [
     worker_has_no_room,
     out_has_no_room,
 ]
-ALSO_WITH_WHOLE = [interrupted, client_killed, scheduler_killed, worker_killed]
+ALSO_WITH_WHOLE = [ended, client_killed, scheduler_killed, worker_killed]
 """The default cases of the tests of a client that ends, and of an answer not yet fetched."""
 
 

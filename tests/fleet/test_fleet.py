@@ -4,10 +4,8 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -346,29 +344,6 @@ def test_a_call_that_had_just_begun_counts_though_the_fleet_is_killed(tmp_path, 
     result = results(tmp_path)["a"]
     assert (result["cost_usd"], result["unsettled_usd"]) == (pytest.approx(0.05), pytest.approx(0.5))
     assert not list(tmp_path.glob("code-commit-fleet-*/*/*-*")), "nothing of either is left"
-
-
-@pytest.mark.slow
-def test_a_second_interrupt_leaves_at_once_and_still_nothing_runs_on(tmp_path):
-    """The whole process group has it, as from a terminal; the build takes five seconds to end."""
-    repository = make_repository(tmp_path / "repository", f"trap '' TERM; touch {tmp_path}/built; sleep 666; sleep 666")
-    answers = make_answers(tmp_path / "answers", RIGHT)
-    tasks = make_list(tmp_path / "tasks.jsonl", task("a", repository, answers))
-    words = [*CODE_COMMIT, *fleet_words(tasks, "--at-once", "1")]
-    own = os.environ | {"TMPDIR": str(tmp_path)}  # where no other fleet works
-    with subprocess.Popen(
-        words, cwd=tmp_path, env=own, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as fleet:
-        wait_for((tmp_path / "built").exists)
-        os.killpg(fleet.pid, signal.SIGINT)
-        assert fleet.stderr.readline() == "ending 1 running task; a second interrupt leaves at once\n"
-        begun = time.monotonic()
-        os.killpg(fleet.pid, signal.SIGINT)
-        assert fleet.wait(timeout=300) == 130
-        assert time.monotonic() - begun < 3 or processes_with(str(tmp_path)), "it does not wait for the build's end"
-        assert fleet.stderr.read() == ""
-    assert results(tmp_path) == {}
-    wait_for(lambda: not processes_with(str(tmp_path)), pause=0.2)
 
 
 def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, capsys):

@@ -131,7 +131,7 @@ def test_what_was_found_fit_is_printed_also_where_the_rest_is_interrupted(cluste
     words = ("--tests", "tests/**", "--validate", "--build-instead", str(tmp_path / "build"))
     with cluster.start_fleet(root, "--from-history", str(root), *words, listed=False) as fleet:
         wait_for(lambda: fleet.printed().count("\n") == 3)
-        fleet.send_signal(signal.SIGINT)
+        fleet.send_signal(signal.SIGTERM)
         output, _ = fleet.communicate(timeout=300)
     _, *tasks = map(json.loads, output.splitlines())
     assert sorted(task["query"].split("\n")[0] for task in tasks) == ["Add one", "Mend it"]

@@ -1,0 +1,128 @@
+"""The end of a fleet that its user interrupts: once, twice, three times; on a cluster and on this machine."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from command import CODE_COMMIT, wait_for
+from fleet_tools import (
+    KEY,
+    PRICES,
+    RIGHT,
+    WRONG,
+    fleet_words,
+    is_running,
+    make_answers,
+    make_list,
+    make_repository,
+    processes_with,
+    results,
+    task,
+)
+
+
+def start_here(tasks, *arguments):
+    """Start a fleet on this machine, with a folder of workers and a process group of its own, as at a terminal."""
+    own = os.environ | {"TMPDIR": str(tasks.parent), "CODE_COMMIT_CHAT_API_KEY": KEY}
+    words = [*CODE_COMMIT, *fleet_words(tasks, *arguments)]
+    return subprocess.Popen(
+        words,
+        cwd=tasks.parent,
+        env=own,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["on a cluster", "here"])
+def test_the_first_interrupt_lets_a_call_and_a_build_end_and_nothing_is_paid_for_twice(
+    where, cluster, server, tmp_path
+):
+    """One task is in its build, one in its call, one waits; the whole process group has the signal."""
+    (marks := tmp_path / "marks").mkdir()
+    build = f"touch {marks}/$$; while ! test -e {marks}/go; do sleep 0.1; done; grep -q '^ok$' ok.txt"
+    repository = make_repository(tmp_path / "repository", build)
+    lines = [task(name, repository, settings=server.settings | PRICES) for name in ("one", "two", "waits")]
+    tasks = make_list(tmp_path / "tasks.jsonl", *lines)
+    start = start_here if where == "here" else cluster.start_fleet
+    server.answer = lambda number: (200, WRONG if number <= 2 else RIGHT)
+    server.hold_from(2)
+    with start(tasks, "--at-once", "2", "--max-cost", "9") as fleet:
+        wait_for(lambda: list(marks.iterdir()) and len(server.calls) == 2)
+        os.killpg(fleet.pid, signal.SIGINT) if where == "here" else fleet.send_signal(signal.SIGINT)
+        time.sleep(2)
+        assert is_running(fleet.pid)
+        (marks / "go").touch()
+        server.go.set()
+        _, complaint = fleet.communicate(timeout=300)
+    assert fleet.returncode == 130, complaint
+    assert "2 running tasks may finish a call and a build; a second interrupt ends them now" in complaint
+    assert "rerun the same command to continue" in complaint
+    assert len(server.calls) == 2, "no further call"
+    found = results(tmp_path)
+    assert {name: line["status"] for name, line in found.items()} == {"one": "interrupted", "two": "interrupted"}
+    assert [(line["cost_usd"], line["unsettled_usd"]) for line in found.values()] == [(pytest.approx(0.05), 0.0)] * 2
+
+    with start(tasks, "--max-cost", "9") as fleet:
+        fleet.communicate(timeout=300)
+    assert fleet.returncode == 0
+    assert len(server.calls) == 2 + 2 + 1
+    costs = {name: line["cost_usd"] for name, line in results(tmp_path).items()}
+    assert costs == {"one": pytest.approx(0.1), "two": pytest.approx(0.1), "waits": pytest.approx(0.05)}
+
+
+@pytest.mark.slow
+def test_a_fleet_that_is_interrupted_as_it_builds_its_baselines_asks_nothing(cluster, server, tmp_path):
+    build = f"touch {tmp_path}/built; while ! test -e {tmp_path}/go; do sleep 0.1; done; exit 1"
+    tasks = make_list(
+        tmp_path / "tasks.jsonl", task("a", make_repository(tmp_path / "one", build), settings=server.settings)
+    )
+    with cluster.start_fleet(tasks, str(tasks), "--out", str(tmp_path / "out"), listed=False) as fleet:
+        wait_for((tmp_path / "built").exists)
+        fleet.send_signal(signal.SIGINT)
+        (tmp_path / "go").touch()
+        _, complaint = fleet.communicate(timeout=300)
+    assert (fleet.returncode, server.calls) == (130, []), complaint
+    assert (tmp_path / "out" / "baselines.jsonl").read_text().count("\n") == 1, "what was built is known"
+
+
+@pytest.mark.slow
+def test_a_call_that_waits_for_its_turn_or_for_another_try_is_not_made(cluster, server, tmp_path):
+    repository = make_repository(tmp_path / "repository")
+    paced = server.settings | {"requests_per_minute": 1}
+    lines = [task(name, repository, settings=paced) for name in "ab"]
+    lines.append(task("c", repository, settings=server.settings | {"model": "chat:other"}))
+    server.answer = lambda number: (429, "") if number > 1 else (200, WRONG)
+    with cluster.start_fleet(make_list(tmp_path / "tasks.jsonl", *lines)) as fleet:
+        wait_for(lambda: len(server.calls) == 3)
+        fleet.send_signal(signal.SIGINT)
+        _, complaint = fleet.communicate(timeout=30)
+    assert fleet.returncode == 130, complaint
+    assert len(server.calls) <= 4, complaint
+
+
+@pytest.mark.slow
+def test_the_second_interrupt_ends_what_runs_the_third_leaves_and_still_nothing_runs_on(tmp_path):
+    """The whole process group has it, as from a terminal; the build takes five seconds to end."""
+    repository = make_repository(tmp_path / "repository", f"trap '' TERM; touch {tmp_path}/built; sleep 666; sleep 666")
+    answers = make_answers(tmp_path / "answers", RIGHT)
+    with start_here(make_list(tmp_path / "tasks.jsonl", task("a", repository, answers)), "--at-once", "1") as fleet:
+        wait_for((tmp_path / "built").exists)
+        for told in (
+            "1 running task may finish a call and a build; a second interrupt ends them now\n",
+            "ending 1 running task; another interrupt leaves at once\n",
+        ):
+            os.killpg(fleet.pid, signal.SIGINT)
+            assert fleet.stderr.readline() == told
+        begun = time.monotonic()
+        os.killpg(fleet.pid, signal.SIGINT)
+        assert fleet.wait(timeout=300) == 130
+        assert time.monotonic() - begun < 3 or processes_with(str(tmp_path)), "it does not wait for the build's end"
+        assert fleet.stderr.read() == ""
+    assert results(tmp_path) == {}
+    wait_for(lambda: not processes_with(str(tmp_path)), pause=0.2)
