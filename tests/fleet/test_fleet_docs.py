@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -15,16 +17,18 @@ from fleet_tools import RIGHT, make_answers, make_list, make_repository, task
 from code_commit.errors import NotSetUpError
 from code_commit.fleet import FleetOptions
 from code_commit.fleet.cluster import connect
-from code_commit.fleet.tasks import FleetTask, read_tasks
+from code_commit.fleet.land import Landing
+from code_commit.fleet.tasks import FleetTask, list_repositories, read_tasks
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "fleet.md").read_text("utf-8")
-_, LIST, TRY, BRANCHES, PUSH, LAND, CLUSTER, _ = re.findall(r"^```sh\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
+SCRIPTS = re.findall(r"^```sh\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
+_, LIST, REPOSITORIES, TRY, BRANCHES, PUSH, STATUS, ENDS, ON_GITLAB, LAND, CLUSTER, _ = SCRIPTS
 
 
 def shell(folder: Path, script: str, scheduler: str = "") -> subprocess.CompletedProcess[str]:
     """Run a script, where a fleet with results goes to this scheduler if there is one."""
     bin_folder = folder / "bin"
-    bin_folder.mkdir()
+    bin_folder.mkdir(exist_ok=True)
     there = (
         f'case "$*" in "fleet "*" --out "*) set -- "$@" --scheduler {scheduler} --insecure;; esac\n'
         if scheduler
@@ -56,6 +60,50 @@ def test_the_example_of_a_first_line(tmp_path):
         file.write('{"id": "web", "repository": "web", "query": "Raise httpx to 0.28."}')
     (task,) = read_tasks(tmp_path / "many.jsonl")
     assert (task.build, task.setup) == ("make test\n", True)
+
+
+def add_stub(folder: Path, name: str, answers: dict[str, str]) -> None:
+    """Put a program there that notes its folder and its words, and prints the answer to a call that begins like this."""
+    (folder / "bin").mkdir(exist_ok=True)
+    cases = "".join(f"'{words}'*) echo {shlex.quote(answer)};;\n" for words, answer in answers.items())
+    note = f'echo "${{PWD##*/}}: {name} $1 $2 ... $(printf "%s\\n" "$@" | tail -n 1)" >>{folder}/called\n'
+    (folder / "bin" / name).write_text(f'#!/bin/sh\n{note}case "$*" in\n{cases}*) exit 1;;\nesac\n')
+    (folder / "bin" / name).chmod(0o755)
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq here")
+def test_the_repositories_of_an_organization_and_of_a_group_are_a_list(tmp_path):
+    pages = [[{"http_url_to_repo": f"https://gitlab.example.org/my-team/{name}.git"}] for name in ("one", "two")]
+    add_stub(tmp_path, "gh", {"repo list my-team --source": "https://github.com/my-team/web"})
+    add_stub(tmp_path, "glab", {"api --paginate groups/my-team/projects?": "".join(map(json.dumps, pages))})
+    done = shell(tmp_path, REPOSITORIES)
+    assert done.returncode == 0, done.stderr
+    lines = list_repositories((tmp_path / "list").read_text().split("\n"), tmp_path, {"query": "Do it."})
+    assert [json.loads(line)["id"] for line in filter(None, lines)] == ["my-team-web", "my-team-one", "my-team-two"]
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq here")
+def test_pull_requests_are_asked_for_merged_and_closed_in_each_clone(tmp_path):
+    (tmp_path / "results").mkdir()
+    landings = [
+        Landing(name, "c", "p", "landed", f"fleet/{name[0]}", str(tmp_path / name)) for name in ("a", "b b", "c")
+    ]
+    landings += [Landing("red", "c", "p", "conflicts"), landings[0]]
+    lines = "".join(json.dumps(asdict(landing)) + "\n" for landing in landings)
+    (tmp_path / "results" / "landed.jsonl").write_text(lines)
+    for name in ("a", "b b"):
+        (tmp_path / name).mkdir()
+    add_stub(tmp_path, "gh", {"pr view": "OPEN", "pr merge": "", "pr close": ""})
+    merge_request = json.dumps({"state": "opened", "web_url": "https://gitlab.example.org/a/1"})
+    add_stub(tmp_path, "glab", {"mr view": merge_request, "mr merge": "", "mr close": ""})
+    done = shell(tmp_path, STATUS + ENDS + ON_GITLAB)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:2] == ["OPEN", "OPEN"]
+    assert done.stdout.count("opened\thttps://gitlab.example.org/a/1") == 2
+    assert done.stderr.count("No such file") == 6, "a clone that is gone keeps no other from it"
+    acts = [f"{program} {act}" for program in ("gh pr", "glab mr") for act in ("view", "merge", "close")]
+    called = [f"{name}: {act} ... fleet/{name[0]}" for act in acts for name in ("a", "b b")]
+    assert (tmp_path / "called").read_text().splitlines() == called
 
 
 @pytest.mark.slow
