@@ -58,7 +58,7 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
         log = latest_log(log, kept, fleet)
         start = f"{event} {cost_in_log(log)!r}"
         is_drained = partial(_drained.__contains__, fleet)
-        supervision = TaskSupervision(is_wanted, lambda: tell("limited"), keep, hidden, start, is_drained)
+        supervision = TaskSupervision(is_wanted, keep, hidden, start, is_drained)
         outcome = run_task(task, source, _place(worker, fleet), max_cost, supervision, log)
         if outcome.log or not kept.exists():
             _keep(kept, outcome.log or packed({}, {STARTS: starts_file(kept, event, is_over=True)}))

@@ -305,8 +305,6 @@ class Dispatcher:
             self._drain()
         elif sent and what == "ended":
             sent.is_running = False
-        elif sent and what == "limited":
-            self._limiters[sent.task.host].slow_down()
         elif sent and what == "done":
             self._accept_result(number, sent)
         self._table.running = len(self._running)

@@ -14,7 +14,6 @@ _MOST_REFUSED = 3
 _LEAST = 0.01
 """US dollars: the least grant, where no price is known here. A run that needs more says so before it asks."""
 _FIRST_FAILURES, _REASONS_SHOWN = 20, 3
-_SECONDS_TO_TAKE_EFFECT = 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 600.0  # seconds
 _MOST_PAUSES = 12
 """Pauses for a host that has answered: an hour and ten minutes in all."""
@@ -157,33 +156,27 @@ class Failures:
 
 
 class RateLimiter:
-    """Limits how many tasks ask a host at a time: half as many after an answer 429, then slowly more as tasks end.
+    """Limits how many tasks ask a host at a time.
 
-    TCP finds the capacity of a line in this way. A host that fails three tasks in a row for one reason gets one task at
-    a time, after longer and longer pauses, until it answers or is given up.
+    A host that fails three tasks in a row for one reason gets one task at a time, after longer and longer pauses, until
+    it answers or is given up.
     """
 
     def __init__(self, most: int) -> None:
         self.running = 0
-        self._most = self._allowed = float(most)
-        self._halved = self._free_at = float("-inf")
+        self._most, self._free_at = most, float("-inf")
         self._failure, self._alike, self._has_answered = "", 0, False
         self.pause = 0.0
         """The seconds until the next try where the host fails, else 0."""
 
     @property
     def is_full(self) -> bool:
-        return self.running >= int(self._allowed) or time.monotonic() < self._free_at or self.is_given_up
+        return self.running >= (1 if self.pause else self._most) or time.monotonic() < self._free_at or self.is_given_up
 
     @property
     def is_given_up(self) -> bool:
         """Whether the host failed too often for another try: sooner where it never answered."""
         return self._alike >= _MOST_REFUSED + (_MOST_PAUSES if self._has_answered else _MOST_REFUSED)
-
-    def slow_down(self) -> None:
-        if time.monotonic() > self._halved + _SECONDS_TO_TAKE_EFFECT:
-            self._halved = time.monotonic()
-            self._allowed = max(1.0, min(self._allowed, self.running) / 2)
 
     def ended(self, failure: str = "", *, has_answered: bool = True) -> None:
         """Count a task that ended; `failure` is the kind of the host's, "" where it did not fail."""
@@ -191,11 +184,9 @@ class RateLimiter:
         if not failure:
             self._has_answered |= has_answered
             self._alike, self.pause, self._free_at = 0, 0.0, float("-inf")
-            self._allowed = min(self._most, self._allowed + 1 / self._allowed)
         elif time.monotonic() >= self._free_at:  # else it began before the pause
             self._alike = self._alike + 1 if failure == self._failure else 1
             self._failure = failure
             if self._alike >= _MOST_REFUSED:
-                self._allowed = 1.0
                 self.pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** (self._alike - _MOST_REFUSED))
                 self._free_at = time.monotonic() + self.pause

@@ -29,15 +29,13 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM)
 
 
 class TaskSupervision(NamedTuple):
-    """Callbacks to the sender of a task: `is_wanted` tells whether to continue, `limited` is called for an answer 429.
+    """Callbacks to the sender of a task: `is_wanted` tells whether to continue, `logged` gets the log as it grows.
 
-    `is_drained` tells whether to end before the next call to an LLM. `logged` gets the packed log as it grows. `hidden`
-    are files that a sandbox hides from builds, if they exist here. `start` is the line for this start in its log, as
-    `starts_file` takes it.
+    `is_drained` tells whether to end before the next call to an LLM. `hidden` are files that a sandbox hides from
+    builds, if they exist here. `start` is the line for this start in its log, as `starts_file` takes it.
     """
 
     is_wanted: Callable[[], bool] = lambda: True
-    limited: Callable[[], object] = lambda: None
     logged: Callable[[bytes], object] = lambda _: None
     hidden: Sequence[str | Path] = ()
     start: str = ""

@@ -34,7 +34,6 @@ from code_commit.fleet.results import Result, TaskOutcome, first_run, packed, re
 from code_commit.fleet.tasks import BUILD_ALONE, LIMITS, FleetTask
 from code_commit.fleet.unfinished import STARTS, log_path, starts_file
 from code_commit.git import Repository, UnansweredError, require_utf8_names
-from code_commit.llm.call import TOO_MANY_REQUESTS
 from code_commit.llm.ledger import ROUNDING
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT
 from code_commit.runs.record import RunRecord, load_run_record
@@ -102,7 +101,6 @@ class _Run:
         self._commit = ""
         self._repository: Repository | None = None
         self._record_seen = 0
-        self._limits_met = 0
         self._logged: object = None
         self._packed: dict[str, tuple[tuple[int, ...], bytes]] = {}
 
@@ -300,11 +298,6 @@ class _Run:
     def _pass_on(self, folder: Path, content: bytes) -> None:
         """Report this content of run.json; the log only while no answer is half applied."""
         record = load_run_record(content)
-        retries = [retry for attempt in record.attempts for retry in attempt.retries]
-        met = sum(retry.status in TOO_MANY_REQUESTS for retry in retries)
-        if met > self._limits_met:
-            self._supervision.limited()
-        self._limits_met = met
         steps = [
             (len(each.unsettled_usd), each.job_id, each.finish_reason, each.verdict, each.build)
             for each in record.attempts

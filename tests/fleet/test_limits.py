@@ -154,23 +154,6 @@ def test_a_fleet_goes_on_after_failures_when_some_tasks_are_green(most, allowed)
     assert sum(failures.allow_more_after(end) for end in ends) == allowed + 1
 
 
-def test_answers_429_halve_the_tasks_of_a_provider_and_time_brings_them_back():
-    pace = RateLimiter(16)
-    pace.running = 16
-    pace.slow_down()
-    pace.slow_down()  # of the same burst
-    pace.running = 7
-    assert not pace.is_full
-    pace.running = 8
-    assert pace.is_full
-    for _ in range(9):
-        pace.running = 9
-        pace.ended()
-    assert not pace.is_full
-    pace.running = 10
-    assert pace.is_full, "slowly"
-
-
 @pytest.mark.parametrize(("has_answered", "pauses"), [(True, 12), (False, 3)])
 def test_a_host_that_fails_three_in_a_row_gets_one_at_a_time_until_it_answers_or_is_given_up(
     monkeypatch, has_answered, pauses
