@@ -165,7 +165,8 @@ def test_the_examples_name_only_settings_that_there_are():
 STUB = """#!/bin/sh
 { printf '%s|' "$(basename "$0")" "$@"; echo; } >>"$STUB_CALLS"
 case "$1 $2" in
-  "pr list") while [ "$1" != --jq ]; do shift; done; exec jq -r "$2" "$STUB_PULLS" ;;
+  "pr list") case "$*" in *"--head repair/"*) exit 0 ;; esac
+    while [ "$1" != --jq ]; do shift; done; exec jq -r "$2" "$STUB_PULLS" ;;
   "run view") cat "$STUB_LOG" ;;
 esac
 """
@@ -209,6 +210,28 @@ def steps_of(job: str) -> dict[str, Any]:
     return {step.get("name", step.get("uses")): step for step in read("github-repair.yml")["jobs"][job]["steps"]}
 
 
+def merge_repairs(root: Path, repairs: int, mark: str) -> None:
+    """Merge repairs into the branch: the first one is squashed, of which the title alone is left, the others are not.
+
+    The message of a merge has the title too, and counts for nothing.
+    """
+    for number in range(repairs):
+        title = f"Repair the build of {mark}7"
+        if number == 0:
+            git(root, "commit", "-q", "--allow-empty", "-m", title)
+            continue
+        git(root, "switch", "-q", "-c", f"repair/7-{number}")
+        git(root, "commit", "-q", "--allow-empty", "-m", "Repair the build", "-m", f"Repair-Of: {number}")
+        git(root, "switch", "-q", "-")
+        git(root, "merge", "-q", "--no-ff", f"repair/7-{number}", "-m", "Merge", "-m", title)
+
+
+def forge(patch: Path, name: str) -> None:
+    """Add a new file to a repair: what ran beside the tool may write the artifact."""
+    mail = f"diff --git a/{name} b/{name}\nnew file mode 100644\n--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+x\n"
+    patch.write_text(patch.read_text() + mail)
+
+
 def offered(tmp_path: Path, name: str, commit: str) -> None:
     """Fail unless the origin has the repair on a branch of its own, one commit on top of the red one."""
     origin = tmp_path / "origin.git"
@@ -217,6 +240,19 @@ def offered(tmp_path: Path, name: str, commit: str) -> None:
     assert git(origin, "show", f"{name}:new.txt") == "new\n"
     assert git(origin, "log", "-1", "--format=%(trailers:key=Repair-Of,valueonly)", name).strip() == "4711"
     assert git(origin, "rev-parse", "feature").strip() == commit
+
+
+def must_not_be_offered(artifact: Path, offer: str, runner: dict[str, str], name: str) -> None:
+    """Fail unless the job refuses an artifact whose patch changes this file too, and pushes nothing."""
+    root, patch = Path(runner["RUNNER_TEMP"], "offering"), artifact / "repair.patch"
+    genuine, commit = patch.read_text(), git(root, "rev-parse", "HEAD").strip()
+    forge(patch, name)
+    done = shell(root, offer, runner)
+    assert (done.returncode, f"{name}\0" in done.stdout) == (1, True), done.stderr
+    assert "repair/" not in git(root, "ls-remote", "origin")
+    patch.write_text(genuine)
+    git(root, "checkout", "-qf", commit)
+    git(root, "branch", "-qD", "repair/7-4711")
 
 
 NOT_REPAIRED: dict[str, tuple[dict[str, object], int, str]] = {
@@ -231,8 +267,7 @@ NOT_REPAIRED: dict[str, tuple[dict[str, object], int, str]] = {
 @pytest.mark.parametrize("name", [*NOT_REPAIRED, "it may be repaired"])
 def test_github_repairs_what_asks_for_it(name, root: Path, branch: str, tmp_path: Path):
     pull, repairs, message = NOT_REPAIRED.get(name, ({}, 2, ""))
-    for number in range(repairs):
-        git(root, "commit", "-q", "--allow-empty", "-m", "Repair the build", "-m", f"Repair-Of: {number}")
+    merge_repairs(root, repairs, "#")
     commit = git(root, "rev-parse", "HEAD").strip()
     step = steps_of("repair")["Decide"]
     done = shell(root, step["run"], {**stubbed(tmp_path, commit, **pull), "MOST_REPAIRS": step["env"]["MOST_REPAIRS"]})
@@ -248,7 +283,8 @@ def test_github_offers_a_repair_as_a_pull_request(answer, passes, root: Path, br
     steps, runner = steps_of("repair"), stubbed(tmp_path, branch)
     assert shell(root, steps["Read the log of CI"]["run"], runner).returncode == 0
     with FakeServer([answer] * 4) as server:
-        done = shell(root, steps["Repair"]["run"], runner | to(server, steps["Repair"]["env"]))
+        variables = steps["Repair"]["env"] | read("github-repair.yml")["env"]
+        done = shell(root, steps["Repair"]["run"], runner | to(server, variables))
         assert done.returncode == 0, done.stderr
         assert "CI says that it is not ok" in str(server.requests[0].body)
         assert ".github/" in str(server.requests[0].body), "what it must not change"
@@ -265,10 +301,19 @@ def test_github_offers_a_repair_as_a_pull_request(answer, passes, root: Path, br
     assert f"gh|pr|comment|7|--body-file|{artifact}/summary.md|" in (tmp_path / "calls").read_text()
     assert offer["Offer"]["if"] == "needs.repair.outputs.passes == 'true'"
     if passes:
-        done = shell(tmp_path / "offering", offer["Offer"]["run"], runner)
-        assert done.returncode == 0, done.stderr
-        offered(tmp_path, "repair/7-4711", branch)
+        runner |= read("github-repair.yml")["env"]
+        must_not_be_offered(artifact, offer["Offer"]["run"], runner, ".github/workflows/evil.yml")
+        must_not_be_offered(artifact, offer["Offer"]["run"], runner, "src/tests/test_new.py")
+        for _ in ("first", "run again"):
+            done = shell(tmp_path / "offering", offer["Offer"]["run"], runner)
+            assert done.returncode == 0, done.stderr
+            offered(tmp_path, "repair/7-4711", branch)
         assert "gh|pr|create|--base|feature|--head|repair/7-4711|" in (tmp_path / "calls").read_text()
+        git(root, "fetch", "-q", "origin")
+        (tmp_path / "outputs").unlink()
+        done = shell(root, steps["Decide"]["run"], runner | {"MOST_REPAIRS": "3"})
+        assert (done.returncode, outputs(tmp_path)) == (0, {}), "a run again pays nothing"
+        assert "repair/7-4711 is there already" in done.stdout
 
 
 def test_a_red_machine_is_no_repair_that_failed(root: Path, branch: str, tmp_path: Path):
@@ -290,7 +335,7 @@ def test_the_guards_of_github():
     assert set(repair["permissions"].values()) == {"read"}, "what runs the branch's code writes nothing"
     assert "REPAIR_TOKEN" not in str(repair)
     assert "OPENAI_API_KEY" not in str(offer)
-    assert not any(word in str(offer) for word in ("pip install", "npm ci", "build.sh"))
+    assert not any(word in str(offer) for word in ("pip install", "npm ci", "./build.sh"))
     assert [step["name"] for step in repair["steps"] if "secrets." in str(step)] == ["Repair"]
     for job in (repair, offer):
         checkout = job["steps"][0]["with"]
@@ -298,7 +343,8 @@ def test_the_guards_of_github():
         for step in job["steps"]:
             assert "${{" not in step.get("run", ""), "a branch may be called $(anything)"
     assert "env -u GITHUB_ENV -u GITHUB_OUTPUT" in steps_of("repair")["Repair"]["run"], "a build cannot say passes=true"
-    settings = steps_of("repair")["Repair"]["env"]
+    assert "env -u GITHUB_ENV -u GITHUB_OUTPUT" in steps_of("repair")["Install"]["run"], "nor a set-up set variables"
+    settings = workflow["env"] | steps_of("repair")["Repair"]["env"]
     assert float(settings["CODE_COMMIT_MAX_COST"]) > 0
     assert {"tests/", ".github/"} <= set(settings["CODE_COMMIT_PROTECT"].split(","))
 
@@ -327,7 +373,7 @@ def test_the_guards_of_gitlab():
     assert repair["resource_group"] == "repair-$CI_MERGE_REQUEST_IID"
     assert [job["environment"]["name"] for job in (repair, offer)] == ["repair", "offer"], "each sees its own secret"
     assert float(repair["variables"]["CODE_COMMIT_MAX_COST"]) > 0
-    assert {"tests/", ".gitlab-ci.yml"} <= set(repair["variables"]["CODE_COMMIT_PROTECT"].split(","))
+    assert {"tests/", ".gitlab-ci.yml"} <= set(jobs[".repair"]["variables"]["CODE_COMMIT_PROTECT"].split(","))
 
 
 @pytest.mark.slow
@@ -335,14 +381,13 @@ def test_the_guards_of_gitlab():
     ("answer", "repairs", "code"), [(RIGHT, 2, 0), (WRONG, 0, 1), (RIGHT, 3, 1)], ids=["right", "wrong", "too many"]
 )
 def test_gitlab_offers_a_repair_as_a_merge_request(answer, repairs, code, root: Path, branch: str, tmp_path: Path):
-    for number in range(repairs):
-        git(root, "commit", "-q", "--allow-empty", "-m", "Repair the build", "-m", f"Repair-Of: {number}")
+    merge_repairs(root, repairs, "!")
     git(root, "push", "-q", "origin", "feature")
     commit, jobs = git(root, "rev-parse", "HEAD").strip(), read("gitlab-repair.yml")
     request = {"IID": "7", "TARGET_BRANCH_NAME": "main", "SOURCE_BRANCH_NAME": "feature"}
     runner = {f"CI_MERGE_REQUEST_{name}": value for name, value in request.items()}
     runner |= {"CI_PROJECT_DIR": str(root), "CI_PIPELINE_ID": "4711", "REPAIR_TOKEN": "token", "CI_SERVER_HOST": "host"}
-    runner |= stubbed(tmp_path, commit) | {"PUSH_URL": str(tmp_path / "origin.git")}
+    runner |= jobs[".repair"]["variables"] | stubbed(tmp_path, commit) | {"PUSH_URL": str(tmp_path / "origin.git")}
     assert shell(root, "\n".join(jobs["build"]["script"]), runner).returncode == 1
     assert jobs["build"]["artifacts"]["paths"] == ["agent-config/ci.log"]
 
@@ -355,14 +400,24 @@ def test_gitlab_offers_a_repair_as_a_merge_request(answer, repairs, code, root: 
         assert len(server.requests) == 0 if repairs == 3 else "not yet" in str(server.requests[0].body)
     git(tmp_path, "clone", "-q", "origin.git", "offering")
     git(tmp_path / "offering", "checkout", "-q", commit)
+    artifact, offer = tmp_path / "offering/agent-config/repair", "\n".join(jobs["offer"]["script"])
     if (root / "agent-config/repair").exists():
-        shutil.copytree(root / "agent-config/repair", tmp_path / "offering/agent-config/repair")
-    done = shell(tmp_path / "offering", "\n".join(jobs["offer"]["script"]), runner)
-    assert done.returncode == 0, done.stderr
+        shutil.copytree(root / "agent-config/repair", artifact)
+    if code == 0:
+        must_not_be_offered(artifact, offer, runner, ".gitlab/ci.yml")
+        (artifact / "link").symlink_to("/proc/self/environ")
+        done = shell(tmp_path / "offering", offer, runner)
+        assert (done.returncode, "A link in the artifact" in done.stdout) == (1, True)
+        (artifact / "link").unlink()
+    for _ in ("first", "run again"):
+        done = shell(tmp_path / "offering", offer, runner)
+        assert done.returncode == 0, done.stderr
     calls = (tmp_path / "calls").read_text() if (tmp_path / "calls").exists() else ""
     assert ("glab|mr|note|7|--message|## " in calls) == (repairs < 3)
     if code == 0:
         offered(tmp_path, "repair/7-4711", commit)
         assert "glab|mr|create|--yes|--source-branch|repair/7-4711|--target-branch|feature|" in calls
+        done = shell(root, "\n".join(job["script"][first:]), variables)
+        assert (done.returncode, "repair/7-4711 is there already" in done.stdout) == (1, True), "and pays nothing"
     else:
         assert "repair/" not in git(tmp_path / "origin.git", "branch", "--list")
