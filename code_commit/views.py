@@ -5,7 +5,7 @@ A view says how a file was shown, and of which text. `dump_sight` and `load_sigh
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -179,6 +179,28 @@ def find_current(part: Part, text: str) -> list[Span] | None:
         elif wanted:
             shown.append((start, stop))
     return shown if part.lines in (0, len(lines)) else None
+
+
+def beyond(part: Part, known: View | None) -> Part:
+    """Return a part without the lines that a view shows too, and as it is where the view is of another text."""
+    if not isinstance(known, Part) or known.lines != part.lines:
+        return part
+    lines, passages = dict(_numbered(known)), list[Passage]()
+    if any(lines.get(number, line) != line for number, line in _numbered(part)):
+        return part
+    for number, line in _numbered(part):
+        if number in lines:
+            continue
+        if passages and passages[-1].last == number - 1:
+            passages[-1] = Passage(passages[-1].first, f"{passages[-1].text}{line}\n")
+        else:
+            passages.append(Passage(number, f"{line}\n"))
+    return Part(tuple(passage for passage in passages if passage.text.strip()), part.lines)
+
+
+def _numbered(part: Part) -> Iterator[tuple[int, str]]:
+    for passage in part.passages:
+        yield from enumerate(passage.text.split("\n")[:-1], passage.first)
 
 
 def lines_of(text: str) -> list[str]:

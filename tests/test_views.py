@@ -17,6 +17,7 @@ from code_commit.views import (
     Seen,
     Sight,
     Unsure,
+    beyond,
     digest_of,
     dump_sight,
     find_current,
@@ -53,6 +54,20 @@ SEEN = {
 @pytest.mark.parametrize(("view", "text", "seen"), SEEN.values(), ids=SEEN)
 def test_whether_a_view_shows_the_file_as_it_is_now(view, text, seen):
     assert is_current(view, text) is seen
+
+
+ranges = st.lists(st.tuples(st.integers(1, 40), st.integers(0, 9)).map(lambda pair: (pair[0], sum(pair))), max_size=4)
+
+
+@given(ranges, ranges)
+def test_what_a_part_has_beyond_another_is_the_rest_of_its_lines(shown, known):
+    text = "".join(f"line {number}\n" for number in range(1, 41))
+    part, other = part_of(text, shown), part_of(text, known)
+    rest, lines = beyond(part, other), set[str].union(*[set()], *[set(p.text.split("\n")) for p in other.passages])
+    assert rest.content == "".join(f"{line}\n" for line in part.content.split("\n")[:-1] if line not in lines)
+    assert all(text.split("\n")[passage.first - 1] == passage.text.split("\n")[0] for passage in rest.passages)
+    assert beyond(part, part_of(text.replace("line", "row"), [(1, 40)])) == part or not part.passages
+    assert all(beyond(part, view) == part for view in (None, Outline(9), part_of(f"{text}more\n", known)))
 
 
 def test_a_codebase_of_our_own_is_not_searched_for_a_text():

@@ -22,7 +22,7 @@ from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.runs.words import listed
 from code_commit.settings import did_you_mean
-from code_commit.views import FileView, Outline, Part, Sight, Views, Whole, find_unseen, whole
+from code_commit.views import FileView, Outline, Part, Sight, Views, Whole, beyond, find_unseen, whole
 
 if TYPE_CHECKING:
     from code_commit.codebase.outline import Definition
@@ -32,6 +32,7 @@ _SMALLEST_ROOM = 8_000
 _MOST_FILES = 200
 _AROUND, _LONGEST_FUNCTION = 30, 120  # lines beside one that the output names in a long file; of a whole function
 _MOST_NEXT_TESTS = 5
+_MOST_BARE = 10  # files that a build names without a line number, beside some with one
 # a path, and its line number: `a.py", line 3`, `a.rs:1`
 _MENTION = r"((?:[^\s\"'`<>|,;:=*?(]+|\((?!\d))+)(?:[\"']?(?::\[?|, line |\()(\d{1,7}))?"
 _MOST_TOLD, _MOST_HINTS, _LONGEST_NAME = 8, 5, 200
@@ -40,6 +41,9 @@ _SHOWN = "[codebase] did not hold it whole, [codebase additions] does now: redo 
 _NOT_SHOWN = "it cannot be shown whole ({}), so a change could lose the rest: leave its block out and say what it needs"
 _SHOWN_ANEW = "it has changed since its lines were shown; they are shown again: redo the change against that text"
 _FAILED = r"(?i)\b(fail|error|not ok)"
+_ON_THE_WAY = re.compile(  # a line number on the way to what failed: of an include, of what made a template
+    r"(?<=from )(\S+?)(?::\d+)+[,:]$|^(\S+?)(?::\d+)+:(?= +required (?:from|by) (?!here\b))", re.MULTILINE
+)
 _PASSED = r"\s*(PASS|ok|\u2713)\s|.*\s(PASSED|passed|ok)(\s+[\[(].*)?\s*$"
 
 
@@ -88,7 +92,9 @@ def find_additions(
         return []  # a build broke the repository: what follows tells that
     lines = named_files(output, paths, str(project.root))
     named = [path for path in lines if path not in known]
-    texts = viewer.read(named[:_MOST_FILES], Selection())
+    placed = [path for path in named[:_MOST_FILES] if lines[path]]
+    texts = viewer.read(placed, Selection(takes_large=viewer.show_lines is not None))
+    texts |= viewer.read(named[len(placed) : _MOST_FILES], Selection())
     unseen = find_unseen(texts, codebase)
     room, additions = max(len(codebase.codebase) // _SHARE, _SMALLEST_ROOM), list[FileView]()
     for path, text in texts.items():
@@ -100,7 +106,7 @@ def find_additions(
         elif viewer.show_lines:
             fitting = []
             for ranges in (_around(path, text, lines[path]), *_next_tests(path, text, lines[path], touched)):
-                for passage in part_of(text, ranges).passages:
+                for passage in beyond(part_of(text, ranges), codebase.views.get(path)).passages:
                     if len(passage.text) <= room:
                         room -= len(passage.text)
                         fitting.append((passage.first, passage.last))
@@ -238,13 +244,29 @@ def _find_asked(
 
 
 def named_files(output: str, paths: Collection[str], root: str = "") -> dict[str, set[int]]:
-    """Return the paths that a text names, by a unique end or in a copy of the project, each with its line numbers."""
+    """Return the paths that a text names, by a unique end or in a copy of the project, each with its line numbers.
+
+    Beside files with line numbers, one without is not among them where a line says that it passed, or where so many
+    have none that they are all that was built, unless a line says that it failed.
+    """
+    remaining = without_passed(output)
+    named = _names_in(_ON_THE_WAY.sub(r" \1\2 ", remaining), paths, root)
+    if (bare := {path for path, lines in named.items() if not lines}) and len(bare) < len(named):
+        kept = remaining.split("\n")
+        failed = "\n".join(line for line in kept if re.search(_FAILED, line))
+        passed = "\n".join(set(output.split("\n")).difference(kept))
+        progress = bare if len(bare) > _MOST_BARE else bare.intersection(_names_in(passed, paths, root))
+        for path in progress.difference(_names_in(failed, paths, root) if progress else ()):
+            del named[path]
+    return dict(sorted(named.items(), key=lambda item: not item[1]))
+
+
+def _names_in(output: str, paths: Collection[str], root: str) -> dict[str, set[int]]:
     by_name = defaultdict(list)
     for path in paths:
         by_name[path.rpartition("/")[2]].append(path)
     named: dict[str, set[int]] = {}
     elsewhere: list[tuple[str, str, str]] = []
-    output = without_passed(output)
     if root:
         output = output.replace(f"file://{root}/", " ").replace(f"{root}/", " ")
     for name, line in dict.fromkeys(re.findall(_MENTION, output)):
@@ -258,7 +280,7 @@ def named_files(output: str, paths: Collection[str], root: str = "") -> dict[str
                 elsewhere += [(word.removesuffix(path), path, line) for path in tails if path in paths]
     for path, line in _of_copies(elsewhere, root.rpartition("/")[2]):
         named.setdefault(path, set()).update([int(line)] if line else [])
-    return dict(sorted(named.items(), key=lambda item: not item[1]))
+    return named
 
 
 def _of_copies(elsewhere: Sequence[tuple[str, str, str]], name: str) -> Iterator[tuple[str, str]]:

@@ -47,6 +47,7 @@ _MARKS = ("linguist-vendored", "linguist-generated", "filter")
 _MINIFIED_NAMES = re.compile(r".*[.-]min\.(js|mjs|css)|.*\.(js|mjs|css)\.map")
 _MINIFIABLE = (".js", ".mjs", ".css")
 _MINIFIED_LINE = 110  # bytes of a line on average, from which on GitHub's linguist calls a file minified
+_WRITTEN_LINE = re.compile(rb"^(?:\t|  ).{,5000}$", re.MULTILINE)  # indented, as tools that minify leave none
 
 _LOCK_FILE_NAMES = """
     .terraform.lock.hcl Cargo.lock Cartfile.resolved Gemfile.lock MODULE.bazel.lock Package.resolved Pipfile.lock
@@ -355,6 +356,12 @@ def _read(tree: Tree, path: str, selection: Selection) -> bytes:
                 raise _UnfitFileError(BINARY)
     finally:
         os.close(file)
-    if path.endswith(_MINIFIABLE) and not is_wanted and len(content) > _MINIFIED_LINE * (content.count(b"\n") + 1):
+    if path.endswith(_MINIFIABLE) and not is_wanted and _is_minified(content):
         raise _UnfitFileError(MINIFIED)
     return content
+
+
+def _is_minified(content: bytes) -> bool:
+    """Tell whether lines are long, and most of the text is in lines that nobody indented."""
+    is_long = len(content) > _MINIFIED_LINE * (content.count(b"\n") + 1)
+    return is_long and 2 * sum(map(len, _WRITTEN_LINE.findall(content))) < len(content)

@@ -26,7 +26,7 @@ from code_commit.runs.diff import hunks_between
 from code_commit.runs.words import duration
 from code_commit.settings import Settings
 from code_commit.terminal import shown
-from code_commit.views import FileView, Outline, Part, Removed, Sight, Whole, of_kind
+from code_commit.views import FileView, Outline, Part, Removed, Sight, Whole, beyond, of_kind
 
 Layout = Literal["spec", "cached", "short"]
 _TASK_AGAIN, _LONGEST_AGAIN = ":\n\n{query}\n\n", 1_000  # characters of a task that is repeated at the end
@@ -231,7 +231,7 @@ def lay_out(
     is_long = parts_now or any(text.count("\n") > _LONG_FILE + 1 for text in [*changes, *added])
     late_edits = task.late_edits if is_long else ""
     phase = late_edits + phase + _tell_attempt(task, history)
-    added += [render(file) for file in others if isinstance(file.view, Part)]
+    added += [render(fresh) for file in others if (fresh := _beyond_codebase(task, file))]
     query, codebase = labelled("query", task.query), labelled("codebase", task.codebase.text)
     printed = build.output + (task.first.given if task.first else "")
     output = labelled("build.sh output", printed) if shown else ""
@@ -306,6 +306,12 @@ def _sight_of(task: Task, added: Sequence[FileView], build: FailedBuild) -> Sigh
         if not (isinstance(file.view, Outline) and isinstance(views.get(file.path), Whole | Part)):
             views[file.path] = file.view
     return codebase._replace(views=views, beside=[file.text for file in beside])
+
+
+def _beyond_codebase(task: Task, file: FileView) -> FileView | None:
+    """Return a file that is shown in part with the lines alone that the codebase lacks, None where it has them all."""
+    part = beyond(file.view, task.codebase.views.get(file.path)) if isinstance(file.view, Part) else None
+    return file._replace(view=part) if part and part.passages else None
 
 
 def _ended(content: str) -> str:

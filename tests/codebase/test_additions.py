@@ -24,7 +24,7 @@ OUTPUTS = {
     "rust panic": ("thread 't' panicked at crates/a/src/deep.rs:10:5:\n", ["crates/a/src/deep.rs"]),
     "go vet": ("./slug_test.go:12:5: undefined: Slug\n", ["slug_test.go"]),
     "go test": ("--- FAIL: TestCart (0.00s)\n    cart_test.go:12: got 3\n", ["pkg/cart_test.go"]),
-    "gcc": ("In file included from src/x.c:1:\nsrc/x.h:3:5: error: unknown type name 'foo'\n", ["src/x.c", "src/x.h"]),
+    "gcc": ("In file included from src/x.c:1:\nsrc/x.h:3:5: error: unknown type name 'foo'\n", ["src/x.h", "src/x.c"]),
     "tsc": ("src/cart.ts(3,4): error TS2322: Type 'string'\n", ["src/cart.ts"]),
     "next": ("./app/(shop)/[id]/page.tsx:3:4\nType error: ...\n", ["app/(shop)/[id]/page.tsx"]),
     "jest": ("FAIL src/__tests__/a.test.ts\n    at Object.<anonymous> (src/cart.ts:3:5)\n", ["src/cart.ts", "src/__tests__/a.test.ts"]),
@@ -38,6 +38,14 @@ OUTPUTS = {
         "ok 1 - src/x.c\nnot ok 2 - slug_test.go\nsrc/cart.ts ok\nerror: not ok in src/x.h ok\nsee Makefile\n"),
         ["tests/test_slug.py", "slug_test.go", "src/x.h"],
     ),
+    "a test that is said to begin, and then to pass": (
+        "Running src/x.c ...\nsrc/x.c: all passed\nRunning a.py ...\na.py: error\nRunning src/x.h ...\nsrc/cart.ts:3: error\n",
+        ["src/cart.ts", "a.py", "src/x.h"],
+    ),
+    "all that was built": (
+        "".join(f"cc {path}\n" for path in PATHS if path not in ("a.py", "src/cart.ts")) + "a.py: failed\nsrc/cart.ts:3: x\n",
+        ["src/cart.ts", "a.py"],
+    ),
     "an end that two have": ("__init__.py:3 lib.rs:4\n", []),
     "other trees": ("/usr/lib/python3/a.py:3 node_modules/src/x.c:4 /opt/src/lib.rs:1 ../a.py\n", []),
     "parts of names": ("data.py src/x.cc aa.py tests/test_slug.pyc\n", []),
@@ -47,6 +55,15 @@ OUTPUTS = {
 @pytest.mark.parametrize(("output", "named"), OUTPUTS.values(), ids=OUTPUTS)
 def test_files_are_found_in_what_builds_print(output, named):
     assert list(named_files(output, PATHS, ROOT)) == named
+
+
+def test_the_way_of_a_compiler_to_what_failed_has_no_line_numbers():
+    output = (
+        "In file included from src/x.h:3,\n                 from src/x.c:4:5:\nsrc/lib.rs:1:2:   required by substitution of 'f'\n"
+        "a.py:8:9:   required from here\nsrc/cart.ts:5:6: error: x\n"
+    )
+    lines = {"a.py": {8}, "src/cart.ts": {5}}
+    assert named_files(output, PATHS, ROOT) == {**lines, "src/x.h": set(), "src/x.c": set(), "src/lib.rs": set()}
 
 
 def test_files_are_found_in_a_copy_of_the_project_that_a_build_made():

@@ -452,6 +452,29 @@ def test_a_file_that_changed_since_its_part_was_shown_is_stale_and_shown_anew(wi
     assert (with_large / "large.py").read_text() == changed.replace("return 20\n", "return 21\n")
 
 
+@pytest.mark.parametrize("size", ["long", "too large for a codebase"])
+def test_a_repair_shows_only_the_lines_that_the_codebase_lacks(size: str, with_large: Path, run_code_commit: Run):
+    text = LARGE + ("" if size == "long" else f"{'#' * 90}\n" * 3000)
+    (with_large / "large.py").write_text(text)
+    part = part_of(text, [(1, 1), (60, 61), (84, 85)])
+    (with_large / ROLLUP).write_text(f"--- ok.txt ---\nnot yet\n\n{part_section('large.py', part)}")
+    answers = [
+        "^^^ok.txt\nok\n^^^end\n",
+        change("large.py", "    return 20", "    return 21"),
+        change("large.py", "    return 10", "    return 10 + 10"),
+    ]
+    done = run_code_commit(with_large, *recorded(with_large, *answers))
+    prompts, rules = prompts_and_rules(with_large)
+    assert (done.returncode, rules) == (0, [[], [], []]), done.stderr
+    added = prompts[1].partition("\n[codebase additions]\n")[2].partition("\n[build.sh output]")[0]
+    assert added.startswith(f"--- large.py (lines 14-59, 62-74 of {text.count(chr(10)):,}) ---\n"), added[:200]
+    assert "def f_10():\n    return 10\n" in added
+    assert "def f_14():" not in added
+    assert "def f_20():" not in added
+    now = prompts[2].partition("\n[file replacements]\n")[2]
+    assert "def f_20():\n    return 21\n" in now, "the codebase no longer has these lines as they are"
+
+
 @pytest.mark.slow
 def test_a_file_too_large_to_be_shown_is_its_outline(with_large: Path, run_code_commit: Run):
     large = LARGE + "".join(f"x_{number} = {'1' * 90}\n" for number in range(3000))

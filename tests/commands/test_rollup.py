@@ -657,11 +657,12 @@ def test_what_nobody_wrote_or_wants_stays_out_unless_it_is_named(repository, roo
     lay(root, {name: text for name, (text, _) in UNWANTED.items()})
     marks = "/lib/* linguist-vendored\ngen*.py linguist-generated=true\ngenerator.py -linguist-generated\n"
     lay(root, {".gitattributes": marks, "lib/kept/y.c": "x", "generator.py": "x", "data.txt": "x" * 5000})
+    lay(root, {"plates.js": f"const plates = {{\n  de: /^{'(A|B)' * 400}$/,\n}};\n"})
     lay(root, {"agent-config/config.toml": 'rollup_exclude = ["notes/"]\n'})
     if repository == "no repository":
         shutil.rmtree(root / ".git")
     result = rolled_up(run_code_commit, root)
-    kept = [".gitattributes", ".gitignore", "data.txt", "generator.py", "lib/kept/y.c"]
+    kept = [".gitattributes", ".gitignore", "data.txt", "generator.py", "lib/kept/y.c", "plates.js"]
     assert names(root) == kept
     assert reasons(result) == {name: reason for name, (_, reason) in UNWANTED.items()}
     assert (
