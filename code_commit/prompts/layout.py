@@ -33,7 +33,7 @@ _TASK_AGAIN, _LONGEST_AGAIN = ":\n\n{query}\n\n", 1_000  # characters of a task 
 _WHOLE, _WHOLE_OR_EDITS = "whole", "whole, or as edits where it is long"
 _CLOSING = "\n[answer]\n"  # before the last lines of a prompt, in the file of a system prompt
 _FOLDER = "{folder}"  # before the paths of the examples: a folder of the project, "" where it has none
-_LAST = "No answer after this one is used: a list of files would be of no use now.\n\n"
+_LAST = "This is the last answer that will be used: a list of files would be of no use now.\n\n"
 _FAILS_ALREADY = """\
 build.sh fails already, before any change: [build.sh output] is what it printed.
 The task is done when it passes, so mend what makes it fail as well, wherever

@@ -262,7 +262,7 @@ def test_a_list_that_nothing_can_follow_ends_the_run(
         number,
     )
     prompt = (the_log(project) / f"{number}-query.txt").read_text()
-    assert ("No answer after this one is used" in prompt, (project / "ok.txt").read_text()) == (True, before)
+    assert ("This is the last answer that will be used" in prompt, (project / "ok.txt").read_text()) == (True, before)
 
 
 def test_the_end_names_a_listed_path_that_is_not_there(project: Path, run_code_commit: Run):
