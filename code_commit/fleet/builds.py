@@ -1,17 +1,15 @@
 """The clones of a task, and single builds in them: of the commit as it is, of a solution, of a green result.
 
 A clone shares the objects of the worker's bare copy of the repository. It has the files that the task supplies, and an
-agent-config with its query, its settings and links to keys. A copy is removed when the fleet has no more tasks of it;
-when the disk gets full, the least recently used is removed first.
+agent-config with its query, its settings and links to keys. A copy is removed when the fleet has no more tasks of it.
 """
 
 import hashlib
 import json
 import os
 import shutil
-import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,10 +38,8 @@ PLAIN_GIT = (
 _LINES_KEPT = 5
 _PROGRAM_MISSING = (126, 127)
 """The exit codes by which a shell says that a program cannot be run or found."""
-_KEPT_FREE = 10 << 30  # bytes; a tenth of a smaller disk
 _tasks: Counter[Path] = Counter()
 """How many tasks use a copy."""
-_last_used: dict[Path, float] = {}
 _guard = Lock()
 _copying: defaultdict[Path, Lock] = defaultdict(Lock)
 
@@ -74,7 +70,6 @@ def used_copy(bare: Path) -> Iterator[Path]:
     finally:
         with _guard:
             _tasks[bare] -= 1
-            _last_used[bare] = time.monotonic()
 
 
 def remove_copy(bare: Path) -> None:
@@ -84,22 +79,7 @@ def remove_copy(bare: Path) -> None:
         if _tasks[bare] or not bare.exists():
             return
         bare.rename(old)
-        _last_used.pop(bare, None)
     shutil.rmtree(old, ignore_errors=True)
-
-
-def _is_full(place: Path) -> bool:
-    disk = shutil.disk_usage(place)
-    return disk.free < min(_KEPT_FREE, disk.total // 10)
-
-
-def make_room(place: Path, is_full: Callable[[Path], bool] = _is_full) -> None:
-    """Remove unused copies, the least recently used first, while the disk of the folder is full."""
-    with _guard:
-        copies = sorted(_last_used, key=_last_used.__getitem__)
-    for bare in copies:
-        if is_full(place):
-            remove_copy(bare)
 
 
 def find_commit(task: FleetTask, source: Source, bare: Path, processes: TaskProcesses) -> str:
@@ -111,7 +91,6 @@ def find_commit(task: FleetTask, source: Source, bare: Path, processes: TaskProc
         processes.check()
     try:
         if not bare.exists():
-            make_room(bare.parent)
             _copy(task, source, bare, processes)
         question = ("rev-parse", "-q", "--verify", "--end-of-options")
         try:
