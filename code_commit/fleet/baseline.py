@@ -76,8 +76,10 @@ class Baselines(UnpaidStore):
         return self._known.get(self._keys.get(task.id, ""), Baseline("", ""))
 
     def fit(self, tasks: Sequence[FleetTask], *, skip_red: bool) -> list[FleetTask]:
-        """Return the tasks that can begin; those with a red build too, unless `skip_red`."""
+        """Return the tasks that can begin, each with what its build has shown; red ones too, unless `skip_red`."""
         unfit = (CANNOT_RUN, RED) if skip_red else (CANNOT_RUN,)
+        for task in tasks:
+            task._passes_before = self.of(task).state == GREEN  # noqa: SLF001 - no line has it
         return [task for task in tasks if self.of(task).state not in unfit]
 
     @property

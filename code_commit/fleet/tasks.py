@@ -89,6 +89,7 @@ class FleetTask(BaseModel):
     _list: Path = PrivateAttr(Path())
     _words: str = PrivateAttr("")
     _solution: Solution | None = PrivateAttr(None)
+    _passes_before: bool = PrivateAttr(False)
 
     @field_validator("repository")
     @classmethod
@@ -136,6 +137,12 @@ class FleetTask(BaseModel):
     def solution(self) -> Solution | None:
         """The commit that solved the task, for --validate; no field of the line."""
         return self._solution
+
+    @property
+    def run_settings(self) -> dict[str, Any]:
+        """The settings of its run: where the baseline passed, a first build would tell the LLM nothing."""
+        is_told = self._passes_before and self.settings.get("build_first")
+        return self.settings | ({"build_first": False} if is_told else {})
 
     @property
     def digest(self) -> str:

@@ -1,6 +1,7 @@
 """Each build runs once before anything is paid for; only one that cannot run keeps a task from its LLM."""
 
 import json
+from pathlib import Path
 
 import pytest
 from command import git
@@ -43,3 +44,29 @@ def test_a_baseline_is_built_once_and_what_cannot_run_asks_no_llm(tmp_path, clus
     assert "1 of 2 tasks green, 1 not done" in skipped.stderr
     again = cluster.run_fleet(tasks, "--trials", "2", "--only", "none")
     assert results(tmp_path)["none"]["status"] == "build_failed", again.stderr
+
+
+@pytest.mark.slow
+def test_a_build_that_passes_as_the_baseline_is_the_first_build_too(tmp_path, cluster, server):
+    """Its output would be in no prompt; that of a build that fails is in that of each task."""
+    built = tmp_path / "built"
+    count = f"echo $CODE_COMMIT_ATTEMPT >>{built}-$(head -n 1 name); "
+    roots = [
+        make_repository(tmp_path / name, f"{count}{build}")
+        for name, build in (("green", "true"), ("red", "grep -q '^ok$' ok.txt"))
+    ]
+    for root in roots:
+        (root / "name").write_text(root.name)
+        git(root, "add", "-A")
+        git(root, "commit", "-qm", "name")
+    settings = server.settings | {"build_first": True, "sandbox": "off"}
+    tasks = make_list(tmp_path / "tasks.jsonl", *(task(root.name, root, settings=settings) for root in roots))
+    done = run_fleet(cluster, tasks, "--trials", "2")
+    assert done.returncode == 0, done.stderr
+    builds = {name: sorted(Path(f"{built}-{name}").read_text().split()) for name in ("green", "red")}
+    assert builds == {"green": ["1", "1", "1"], "red": ["0", "0", "1", "1", "1"]}, "one of each is the baseline"
+    prompts = {name: (tmp_path / "out" / name / "log" / "1-query.txt").read_text() for name in ("green", "red")}
+    assert {name: "build.sh fails already" in prompt for name, prompt in prompts.items()} == {
+        "green": False,
+        "red": True,
+    }
