@@ -18,19 +18,29 @@ from code_commit.codebase.syntax import is_function, name_of, read_tree, script_
 if TYPE_CHECKING:
     import ast
 
-_IMPORT = re.compile(r"\s*(?:(?:from|import|package|(?:pub )?use|using|#include)\b|(?:const|let|var)\s.*\brequire\()")
+_IMPORT = re.compile(
+    r"\s*(?:(?:from|import|package|(?:pub )?use|using(?! \w+ =)|#\s*include)\b|(?:const|let|var)\s.*\brequire\()"
+)
 _TEST_OR_IMPORT = re.compile(
     rf"{_IMPORT.pattern}|\s*(?:@.* )?(?:async )?(?:class|def|fn|func?|function)\s+(?:[Tt]est|Benchmark|Example|Fuzz)"
-    r"|\s*(?:context|describe|feature|it|scenario|should|specify|suite|test)\b[.\w]*[ (]"
+    r"|\s*(?:context|describe|feature|it|scenario|should|specify|suite|test)\b[.\w]*[ (]|\s*[A-Z_]*TEST[A-Z_]*\("
 )
 _QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
 _WITHIN = functools.reduce(lambda within, _: rf"(?:[^()\"']|{_QUOTED}|\({within}\))*", range(6), r"[^()]*")
 _ANNOTATION = re.compile(rf"(?<!\S)@[\w.]+(?:\({_WITHIN}\))?(?:\s+|$)")
 _DETAIL = re.compile(
     r"^(\s*from (?:\.+ import .*|\S+)).*|^(\s*(?:pub )?use [\w:]+(?=::\{)).*"
+    r"|^(\s*[A-Z][A-Z0-9_]{2,}\((?:\w+(?:, \w+)*|\"(?:\\.|[^\"\\])*\")\)).*"
+    r"|^(\s*#\s*(?:define \w+(?:\([\w, .]*\))?|include [<\"][^>\"]*[>\"])).*|^(\s*using \w+) =.*"
+    r"|^(\s*typedef (?:enum|struct|union)\b[^{]*)\{.*\} *(.*)"
     r"|^(\s*(?:(?:import|use|using|require\w*|package|#)\b|\w+[.\w]*[ (]+[\"'`]).*)"
     r"|(?<=\w)(?<!\bpub)(?:<[^()]*>)?\(.*|(?<!\s)\s*(?:(?<!:):(?!:)|=|->).*"
 )  # the text after a definition's name
+_PLAIN = rf"[^<>()]|\({_WITHIN}\)"
+_PARAMETERS = functools.reduce(lambda within, _: rf"(?:{_PLAIN}|<{within}>)*+", range(2), rf"(?:{_PLAIN})*+")
+_TEMPLATE = re.compile(
+    rf"(?<![\w<])template *<{_PARAMETERS}> *|(?<!\S)(?!TEST)[A-Z][A-Z0-9_]{{2,}}\([^()]*\) (?=\w)"
+)  # and a macro that is no definition, before a type or a name
 _NUMBERS = re.compile(r"( L\d+-\d+)$")
 _HEAD_WORD = re.compile(
     r"\s+(?:\w+\s+)*?(?:class|def|enum|fn|func?|fun|function|interface|namespace|struct|trait|type)\b"
@@ -166,7 +176,9 @@ def brief(lines: str) -> str:
     short: list[str] = []
     for line in lines.splitlines():
         head, *numbers = _NUMBERS.split(line, maxsplit=1)
-        text = _DETAIL.sub(lambda match: "".join(match.groups("")), _ANNOTATION.sub("", head)).rstrip()
+        text = _DETAIL.sub(
+            lambda match: "".join(match.groups("")), _TEMPLATE.sub("", _ANNOTATION.sub("", head))
+        ).rstrip()
         if text and text not in short[-1:]:
             short.append("".join([text, *numbers]))
     return "".join(f"{line}\n" for line in short)

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from code_commit.codebase.macros import defined_by_macro, without_body, without_macros
 from code_commit.codebase.patterns import LONGEST, Entry
 
 if TYPE_CHECKING:
@@ -74,44 +75,13 @@ _IS_SCRIPT = re.compile(rb"if \(?__name__\b")
 _EXPORT = re.compile(rb"export\b")
 _LOAD = re.compile(rb"(require|require_relative|load|source|\.)[ (]+\S[^\n]*|attr_\w+ [^\n]*|\w+[ (]+:\w[^\n{]*")
 _COMMENT = re.compile(r"(?<=\S)[ \t]+(?:#(?!\[)|//).*|(?<=\n)[ \t]*(?:#(?!\[)|//).*")  # to the end of a line
+_LONG_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*\n(?s:.*?)\*/")
 _NAME_FIELDS = ("bound_identifier", "name", "declarator", "left", "type")
 _NAMES = re.compile("identifier|_name|_element")
 _IMPLEMENTED = re.compile(r"impl_item|generic_type")  # of Rust: the block has the name of its type
 _NOT_OF_NAME = re.compile(r"<[^<>]*>|\(.*", re.DOTALL)
 _LONGEST_HEAD = 2000  # characters; longer decorators are left out
 
-_MACROS = (
-    (  # class UI_API Panel {
-        rb"(?P<before>\b(?:class|struct|union|enum(?:[ \t]+(?:class|struct))?)[ \t]+)",
-        rb"(?P<macro>(?!final\b|alignas\b|class\b|struct\b|__)[A-Za-z_]\w*(?:\([^()\n]*\))?[ \t]+)",
-        rb"(?=(?!final\b)[A-Za-z_][\w:]*(?:<[^;{}\n]*>)?\s*(?:final\s*)?[:{])",
-    ),
-    (  # UI_API int count(
-        rb"^(?P<before>[ \t]*(?:(?:static|extern|inline|virtual)[ \t]+)*)",
-        rb"(?P<macro>[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?[ \t]+)",
-        rb"(?=[A-Za-z_][\w:<>,]*[ \t*&]+(?:[\w:<>,]+[ \t*&]+)*[\w:~]+[ \t]*\()",
-    ),
-    (  # void CALLBACK count(
-        rb"^(?P<before>[a-z]\w*[ \t*]+(?:[a-z]\w*[ \t*]+)*(?<!struct )(?<!union )(?<!enum ))",
-        rb"(?P<macro>[A-Z][A-Z0-9_]{2,}[ \t]+)",
-        rb"(?=\w+[ \t]*\()",
-    ),
-    (  # UI_API(int) count(
-        rb"^(?P<before>[ \t]*)",
-        rb"(?P<macro>[A-Z][A-Z0-9_]{2,}\((?P<type>[a-z][\w \t*]*)\))",
-        rb"(?=[ \t]+\w+[ \t]*\()",
-    ),
-    (  # Q_OBJECT
-        rb"^(?P<before>[ \t]*)",
-        rb"(?P<macro>[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?)",
-        rb"(?=[ \t]*\n\s*(?:\w+:|#|[A-Za-z_]\w*[ \t]+[\w*&]))",
-    ),
-    (  # void count() NOEXCEPT;
-        rb"(?P<before>\)[ \t]*(?:const[ \t]*)?)",
-        rb"(?P<macro>(?<=[\s)])[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?)",
-        rb"(?=[ \t]*[;{])",
-    ),
-)  # of C and C++, where their syntax has no place for them
 _OWN_LINE = re.compile(
     rb"(?P<before>\bclass[ \t]+\w+(?:<[^{}()\n]*>)?)"
     rb"(?P<macro>[ \t]*\n\s*(?:(?:@[\w.]+(?:\([^()\n]*\))?|\w+)\s+)*constructor)(?=\s*\()"
@@ -140,7 +110,19 @@ def read_tree(suffix: str, text: str) -> Tree | None:
     source = text.encode()
     root = _parsed(parser, _known_syntax(language, source))
     entries = [entry for node in root.named_children for entry in _lines(source, node, node.start_byte, 0)]
+    if language in {"c", "cpp"}:
+        entries = [
+            _of_c(entry) if entry.node and _kind(entry.node.type) in {"head", "nest"} else entry for entry in entries
+        ]
     return Tree(entries, _has_errors(root))
+
+
+def _of_c(entry: Entry) -> Entry:
+    """Return a head of C without a body; what a macro defines has the name in its arguments."""
+    kind = _kind(entry.node.type) if entry.node else ""
+    text = without_body(entry.text) if kind in {"head", "nest"} else entry.text
+    defined = defined_by_macro(text) if kind == "head" else None
+    return entry._replace(text=defined.text, name=defined.name) if defined else entry._replace(text=text)
 
 
 def _has_errors(node: "Node") -> bool:
@@ -177,18 +159,8 @@ def _known_syntax(language: str, source: bytes) -> bytes:
     These are macros of the C family, and in Kotlin the modifiers of a constructor on a line of its own.
     """
     if language in {"c", "cpp"}:
-        return functools.reduce(lambda known, macro: macro.sub(_blanked, known), _macros(), source)
+        return without_macros(source)
     return _OWN_LINE.sub(_commented, source) if language == "kotlin" else source
-
-
-@functools.cache
-def _macros() -> list[re.Pattern[bytes]]:
-    return [re.compile(b"".join(parts), re.MULTILINE) for parts in _MACROS]  # it takes 5 ms, and few files are of C
-
-
-def _blanked(match: re.Match[bytes]) -> bytes:
-    type_of_function = b"int" if "type" in match.re.groupindex else b""
-    return match["before"] + type_of_function.ljust(len(match["macro"]))
 
 
 def _commented(match: re.Match[bytes]) -> bytes:
@@ -256,7 +228,8 @@ def _lines(source: bytes, node: "Node", start: int, depth: int) -> Iterator[Entr
                     found, source.count(b"\n", start, child.start_byte) if is_one and not has_short_start else 0
                 )
         case "nest" | "head":
-            head = _shown(source[start : _end_of_head(node, body)], depth, _LONGEST_HEAD)
+            longest = LONGEST if node.type == "preproc_function_def" else _LONGEST_HEAD
+            head = _shown(source[start : _end_of_head(node, body)], depth, longest)
             yield _entry(source, node, start, depth, head)
             for child in body.named_children if body and kind == "nest" and not head.endswith("mod tests") else ():
                 yield from _lines(source, child, child.start_byte, depth + 1)
@@ -269,9 +242,19 @@ def _lines(source: bytes, node: "Node", start: int, depth: int) -> Iterator[Entr
         case "assignment" if (made := node.child_by_field_name("right")) is not None and made.type == "call":
             yield from _made(source, node, made, depth)
         case str(shown) if shown:
-            yield _entry(source, node, start, depth, _shown(source[start : node.end_byte], depth, LONGEST))
+            yield _entry(source, node, start, depth, _shown(_with_name(source, node, start), depth, LONGEST))
         case _:
             pass
+
+
+def _with_name(source: bytes, node: "Node", start: int) -> bytes:
+    """Return a declaration; of a long typedef of C its beginning, and the name at its end."""
+    made = node.child_by_field_name("type") if node.type == "type_definition" else None
+    body = made.child_by_field_name("body") if made is not None else None
+    if body is None or node.end_byte - start <= LONGEST:
+        return source[start : node.end_byte]
+    end = source[body.end_byte : node.end_byte]
+    return b" ".join(source[start : body.end_byte - 1].split())[: LONGEST - len(end) - 9] + b" ... }" + end
 
 
 def _begun(entries: Iterator[Entry], lines: int) -> Iterator[Entry]:
@@ -398,6 +381,6 @@ def _shown(piece: bytes, depth: int, longest: int) -> str:
     for sign in ("=>", "=", "{"):
         text = text.removesuffix(sign).rstrip()
     if "\n" in text:
-        text = _COMMENT.sub("", text)
+        text = _COMMENT.sub("", _LONG_COMMENT.sub(" ", text))
     text = " ".join(text.split())
     return "  " * depth + (text if len(text) <= longest else f"{text[:longest]} ...")

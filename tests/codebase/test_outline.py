@@ -172,6 +172,26 @@ def test_a_short_outline_names_definitions_and_whatever_is_imported():
     )
 
 
+def test_a_short_outline_of_c_names_what_macros_define_and_no_bodies():
+    assert brief(outline("a.c", SAMPLES["a.c"][0])).endswith(
+        "#define AREA(a, b)\n#define DEFINE_LIST(NAME, T)\ntypedef struct Point\ntypedef struct Box\n"
+        "CORE_FN(box_new)\nSTART_TEST(test_area)\n"
+    )
+    lines = brief(outline("a.hpp", SAMPLES["a.hpp"][0]))
+    assert lines.startswith('#include "b.h"\nnamespace n\n  class A\n    explicit A\n    virtual int f\n')
+    assert lines.endswith(
+        "struct Options final\n  bool is_valid\nint level_of\nvoid CALLBACK on_level\nname_of\nauto area\n"
+        'TEST(Foo, Baz)\nTEST_CASE("areas are added")\nclass Broken\n'
+    )
+
+
+def test_what_a_macro_defines_has_the_name_in_its_arguments():
+    names = [each.name for path in ("a.c", "a.hpp") for each in read_definitions(path, SAMPLES[path][0])]
+    assert {"box_new", "test_area", "Foo.Bar", "Foo.Baz", "areas are added", "Box"} <= {*names}
+    box = next(each for each in read_definitions("a.c", SAMPLES["a.c"][0]) if each.name == "box_new")
+    assert box.last - box.first == 5, "strings over several lines keep their lines"
+
+
 @pytest.mark.parametrize("values", ["(('a', (1, (2, 3))), {'b': f(g(h(1)))})", "['(', \")\", 'it\\'s (']", ""])
 def test_a_short_outline_names_what_has_decorators_whatever_these_hold(values: str):
     source = f"@mark.parametrize('x', {values})\n@mark.slow\ndef test_x(x):\n    pass\n"
