@@ -346,7 +346,8 @@ _ROWS = {  # by the suffixes of languages
     "c h cc cpp cxx hh hpp hxx cu cuh ino ipp tpp inl": (
         "c",
         r"""
-            \# *include\b.*|(?:template *<.*> *)?(?:typedef )?(?:class|struct|enum(?: (?:class|struct))?|union
+            \# *include\b.*|\# *define (\w+)(?:\(| \S).*
+            |(?:template *<.*> *)?(?:typedef )?(?:class|struct|enum(?: (?:class|struct))?|union
             |namespace) (?:[A-Z][A-Z0-9_]*(?:\(.*?\))? )?([\w:]+)(?=[^;=*&(]*(?:\{|$)).*
             |<TYPED>(~?\w+) *\([^;\n]*\)[^;\n]*\{.*|(~?[A-Z]\w*)\([^;\n]*\)[^;\n]*\{.*
             |(?<![^\n])<TYPED>([\w:~]+) *\(.*

@@ -5,6 +5,7 @@ The extra `outline` brings tree-sitter and the grammars.
 
 import functools
 import importlib
+import itertools
 import re
 import time
 import warnings
@@ -66,7 +67,8 @@ _KINDS = {
 _BODY = re.compile(r".*_body|block|field_declaration_list|interface_type")
 _FUNCTION_VALUE = re.compile(r"(arrow_function|function_expression|generator_function)")
 _TEST = re.compile(
-    rb"(?:[A-Z]\w*\.)?(?:(?P<group>describe|context|feature|suite|shared_examples\w*)|scenario|test|it|specify|should)\b[.\w]*"
+    rb"(?:[A-Z]\w*\.)?(?:(?P<group>describe|context|feature|suite|shared_(?:context|examples)\w*)"
+    rb"|scenario|test|it|specify|should)\b[.\w]*"
 )
 _SUBJECT = re.compile(
     rb"[ (]+(?:(?P<quote>[\"'`])(?P<text>.*?)(?P=quote)|(?P<constant>[A-Z][\w:.]*\b(?!\()))", re.DOTALL
@@ -242,7 +244,7 @@ def _lines(source: bytes, node: "Node", start: int, depth: int) -> Iterator[Entr
         case "assignment" if (made := node.child_by_field_name("right")) is not None and made.type == "call":
             yield from _made(source, node, made, depth)
         case str(shown) if shown:
-            yield _entry(source, node, start, depth, _shown(_with_name(source, node, start), depth, LONGEST))
+            yield from _whole(source, node, start, depth)
         case _:
             pass
 
@@ -277,8 +279,22 @@ def _made(source: bytes, node: "Node", call: "Node", depth: int) -> Iterator[Ent
         yield from _lines(source, child, child.start_byte, depth + 1)
 
 
+def _whole(source: bytes, node: "Node", start: int, depth: int) -> Iterator[Entry]:
+    """Yield the text of a declaration, of Go's constants and variables in parentheses that of each."""
+    within = next((child for child in node.named_children if child.type == "var_spec_list"), node)
+    specs = [child for child in within.named_children if child.type in {"const_spec", "var_spec"}]
+    for each in specs if len(specs) > 1 else [node]:
+        first = start if each is node else each.start_byte
+        yield _entry(source, each, first, depth, _shown(_with_name(source, each, first), depth, LONGEST))
+
+
 def _has_signature(node: "Node", *, in_class: bool) -> bool:
-    """Tell a prototype from a C variable, and a field, a typed constant or a flag under `if` from other variables."""
+    """Tell a prototype from a C variable, and a field, a typed constant or a flag under `if` from other variables.
+
+    A macro is a constant if it has a value.
+    """
+    if node.type == "preproc_def":
+        return node.child_by_field_name("value") is not None
     if node.type == "assignment":
         left, owner = node.child_by_field_name("left"), node.parent and node.parent.parent
         is_constant = left is not None and left.type == "constant"
@@ -365,6 +381,7 @@ def _within_call(source: bytes, node: "Node", depth: int) -> Iterator[Entry]:
     function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
     while function is not None and function.type == "parenthesized_expression":
         function = function.named_child(0)
+    yield from _within_block(source, node, depth)
     for child in [*([function] if function else ()), *(arguments.named_children if arguments else ())]:
         if depth == 0 and _FUNCTION_VALUE.match(child.type) and (body := _body(child)):
             for statement in body.named_children:
@@ -373,6 +390,19 @@ def _within_call(source: bytes, node: "Node", depth: int) -> Iterator[Entry]:
             yield from _lines(source, child, child.start_byte, depth)
         elif _kind(child.type) == "head" and not _FUNCTION_VALUE.match(child.type):
             yield from _lines(source, child, node.start_byte, depth)
+
+
+def _within_block(source: bytes, node: "Node", depth: int) -> Iterator[Entry]:
+    """Yield a call of Ruby and what its block defines, if that is more than variables: `class_methods do .. end`."""
+    block = node.child_by_field_name("block")
+    if block is not None and block.named_children:
+        body = block.named_children[-1]
+        lines = (_lines(source, child, child.start_byte, depth + 1) for child in body.named_children)
+        found = [*itertools.chain.from_iterable(lines)]
+        if any(entry.name or (entry.node and _kind(entry.node.type) in {"head", "nest"}) for entry in found):
+            head = _shown(source[node.start_byte : body.start_byte], depth, LONGEST)
+            yield _entry(source, node, node.start_byte, depth, head)._replace(node=None)
+            yield from found
 
 
 def _shown(piece: bytes, depth: int, longest: int) -> str:

@@ -163,6 +163,14 @@ def test_a_file_that_takes_minutes_has_no_outline(text: str):
     assert outline("a.kt", "fun f(): Int { return 1 }\n") == "fun f(): Int\n"
 
 
+def test_a_long_type_of_c_has_its_name_and_a_constant_stands_where_patterns_read():
+    fields = "".join(f"  int field_{number};\n" for number in range(30))
+    assert outline("a.c", f"typedef struct {{\n{fields}}} row_t;\n").endswith(" ... } row_t\n")
+    unknown = "#define MOST 3\n" + "@@ } %\n" * 9 + "#define SEEN\nint f(int a) {\n"
+    assert outline("a.c", unknown) == "#define MOST 3\nint f(int a)\n"
+    assert brief("#define MOST 3\n#define LESS(a, b) ((a) < (b))\n") == "#define MOST\n#define LESS\n"
+
+
 def test_a_short_outline_names_definitions_and_whatever_is_imported():
     lines = "from . import a, b\nfrom .c import d\nimport os\nclass E(F):\n  def g(self, h: int = 1) -> str:\n"
     lines += "pub use crate::a::{b, c}\nuse x::y\nimpl std::fmt::Display for A<B>\n  pub(crate) b: C<D>\n  pub(super) fn f(e: G)\n"
