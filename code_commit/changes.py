@@ -185,6 +185,7 @@ Lenience = Literal[
     "byte-order-mark",
     "decorated-path",
     "delete-word",
+    "end-token",
     "listed-removals",
     "longer-fence",
     "thoughts-dropped",

@@ -18,6 +18,10 @@ _CARETS_ALONE = re.compile(r"\^+(?:[ \t]+\^+)*[ \t\r]*(?:\n|\Z)")
 _POINTED_OUT = re.compile(r"\^+(?:[ \t]+(?:\S+[ \t]+\S|[^\s./]+[ \t\r]*$)|[~|=-])", re.MULTILINE)
 _UNDERLINED = (".rst", ".md", ".txt")
 _REDUNDANT_SLASHES = re.compile(r"(?<=/)\.?/")
+_TOKENS = r"(?:<[|\uff5c][^<>\n]{1,40}[|\uff5c]>|</s>|<(?:end_of_\w+|eo[st])>)+"
+"""Tokens by which a template ends an answer, and which a server sent as text."""
+_END_AND_TOKENS = re.compile(rf"end[ \t]*{_TOKENS}")
+ENDS_WITH_TOKENS = re.compile(rf"^\^{{3,}}[ \t]*end[ \t]*{_TOKENS}\s*\Z", re.MULTILINE)
 NAMED_WORD = re.compile(rf"({'|'.join(CLOSING)})[ \t]+(\S+)")
 _DEPTHS = {**dict.fromkeys(CLOSING, -1), **dict.fromkeys(EDITING, 0)}  # any other fence opens a block
 _DEEPEST = 10  # so many fences, one inside the other, are forgotten ends
@@ -128,7 +132,10 @@ def split_fence(text: str, position: int) -> tuple[int, str, int]:
     after = len(text) if end < 0 else end + 1
     line = text[position : len(text) if end < 0 else end]
     said = line.lstrip("^")
-    return len(line) - len(said), said.removesuffix("\r").strip(" \t"), after
+    word = said.removesuffix("\r").strip(" \t")
+    if word.startswith("end") and word.endswith(">") and _END_AND_TOKENS.fullmatch(word) and not text[after:].strip():
+        word = "end"
+    return len(line) - len(said), word, after
 
 
 def next_fence(text: str, position: int, fence: str) -> int:

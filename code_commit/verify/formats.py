@@ -316,6 +316,28 @@ def _numbered_rows(text: str, pattern: re.Pattern[str]) -> list[_Row]:
     return rows
 
 
+def _common_prefix(lines: Sequence[str]) -> str:
+    """Return what all lines begin with: what the first and the last of them do when they are sorted."""
+    first, last = min(lines, default=""), max(lines, default="")
+    return first[
+        : next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+    ]
+
+
+def _is_prefixed(part: _Part) -> bool:
+    """Tell whether each line begins with the same signs or blanks, behind which the lines are the old ones."""
+    lines = [line for line in part.new.split("\n") if line.strip()]
+    prefix = re.match(r"[^\w\r]*", _common_prefix(lines))
+    if part.old is None or part.is_edit or not part.is_code or len(lines) < _FEW_LINES or not prefix or not prefix[0]:
+        return False
+    had = {line.strip() if prefix[0].strip() else line.rstrip() for line in part.old.split("\n")}
+    is_there = [
+        [(line.strip() if prefix[0].strip() else line.rstrip()) in had for line in text]
+        for text in (lines, [line[len(prefix[0]) :] for line in lines])
+    ]
+    return 2 * sum(is_there[1]) > len(lines) and sum(is_there[0]) < sum(is_there[1])
+
+
 def _look_like_code(rows: Iterable[_Row]) -> bool:
     return any(not row.text.strip() or row.text.startswith(("  ", "\t")) for row in rows)
 
@@ -363,6 +385,7 @@ _FORMATS: tuple[tuple[Callable[[_Part], bool], tuple[str, str]], ...] = (
     (_is_escaped, ("is escaped, as HTML or a string would be", "leave every character as it is in the file")),
     (_is_fenced, ("begins or ends with a Markdown code fence (``` or ~~~)", "leave the fence out")),
     (_is_numbered, ("has a number in front of each line", "leave the numbers out")),
+    (_is_prefixed, ("has the same signs or blanks in front of each line", "leave them out")),
     (_is_diff, ("is a diff, not the file", "leave out the signs + - @@ and the lines that it removes")),
     (
         _has_markers,

@@ -11,9 +11,11 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
+from html import unescape
 from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from code_commit.changes import SuspicionRule
 from code_commit.paths import decoration
@@ -101,7 +103,7 @@ def find_decorated(paths: Iterable[str], removed: Collection[str], root: Path) -
     for path in paths:
         if path != "PATH" and decoration.is_word(path):  # that is astray
             yield Doubt(path, "decorated", "is a word and hardly a file's name", f"write the file's path {_ALONE}")
-        elif not (path.isascii() and decoration.is_plain(path)):
+        elif not (path.isascii() and decoration.is_plain(path)) or "%" in path:
             others.append(path)
     for path in others[:_MOST_DECORATED]:
         held = find_held_path(path, root)
@@ -117,9 +119,10 @@ def find_decorated(paths: Iterable[str], removed: Collection[str], root: Path) -
 
 
 def find_held_path(path: str, root: Path) -> str:
-    """Return the longest path of an existing file in a path; "" where there is none."""
+    """Return the longest path of an existing file in a path, as it is or as HTML or a URL has it; "" for none."""
     found = ""
-    for spelling in dict.fromkeys((path, *(unicodedata.normalize(form, path) for form in ("NFC", "NFKC")))):
+    forms = (unicodedata.normalize(form, path) for form in ("NFC", "NFKC"))
+    for spelling in dict.fromkeys((path, *forms, unescape(path), unquote(path))):
         for piece in decoration.pieces(spelling):
             if len(piece) > len(found) and _is_file(root, piece):
                 found = piece

@@ -167,6 +167,32 @@ def test_a_word_or_colon_beside_a_path_is_left_out_where_only_the_path_is_there(
         assert [change.path for change in parse_response(block)] == [name.removeprefix("./").replace("//", "/")]
 
 
+TOKENS = (
+    "<|im_end|>",
+    "</s>",
+    "<|eot_id|>\n",
+    "<end_of_turn>\n\n",
+    " <\uff5cend\u2581of\u2581sentence\uff5c>",
+    "</s></s>",
+)
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_the_tokens_of_a_template_behind_the_end_of_the_answer_are_left_out(token):
+    reasons = Reasons()
+    assert read_response(f"^^^a\nx\n^^^end\n^^^b\ny\n^^^end{token}", reasons) == (
+        FileReplacement("a", "x\n", 1),
+        FileReplacement("b", "y\n", 4),
+    )
+    assert reasons.leniences == {"end-token"}
+
+
+@pytest.mark.parametrize("line", ["^^^end<|im_end|>\n^^^end", "^^^end<b>", "^^^end</s> and more", "^^^ends</s>"])
+def test_a_token_elsewhere_ends_no_block(line):
+    with pytest.raises(RejectedResponseError):
+        parse_response(f"^^^a\nx\n{line}\n")
+
+
 @pytest.mark.parametrize("content", ["delete\n", " delete\r\n", "\ndelete\n\n"])
 @pytest.mark.parametrize("end", ["^^^end\n", "^^^end", "^^^\n"])
 def test_the_word_delete_alone_removes_a_file_that_is_there_in_the_short_layout(content, end):

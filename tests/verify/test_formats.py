@@ -37,6 +37,12 @@ def numbered(text: str, form: str) -> str:
     return "".join(form.format(number, line) + "\n" for number, line in enumerate(text.split("\n")[:-1], 1))
 
 
+def behind(sign: str, text: str = CODE) -> str:
+    return "".join(
+        (f"{sign}{line}".rstrip() if sign.strip() else line and sign + line) + "\n" for line in text.split("\n")[:-1]
+    )
+
+
 WRONG = {
     # the file, its new content, its old content (None: there is none), the words of the message
     "entities": ("a.py", CODE.replace("return 1", "return 1 &lt; 2 &amp;&amp; 3"), CODE, "escaped"),
@@ -123,6 +129,11 @@ WRONG = {
     "opening tag": ("n.py", "<content>\nx = 1\n", None, "<content>"),
     "tags around code": ("a.py", f"<file>\n{CODE}</file>\n", CODE, "<file>"),
     "tag with the path": ("n.py", '<file path="n.py">\nx = 1\n</file>\n', None, "<file>"),
+    "a quotation": ("a.py", behind("> ", CODE.replace("1", "3")), CODE, "same signs"),
+    "a column": ("a.py", behind("| ", CODE.replace("1", "3")), CODE, "same signs"),
+    "items": ("a.py", behind("- "), CODE, "same signs"),
+    "a step to the right": ("a.py", behind("    ", CODE.replace("1", "3")), CODE, "same signs"),
+    "comments alone": ("a.py", behind("# ", CODE), CODE, "same signs"),
     "token": ("a.py", f"{CODE}<|im_end|>\n", CODE, "<|im_end|>"),
     "token behind the last line": ("n.py", "x = 1<\uff5cend\u2581of\u2581sentence\uff5c>\n", None, "belongs to it"),
     "heredoc": ("src/n.sh", "cat > src/n.sh <<'EOF'\necho\nEOF\n", None, "command"),
@@ -134,6 +145,11 @@ RIGHT = {
     "a page with entities": ("a.html", "<p>1 &lt; 2</p>\n", "<p>1</p>\n"),
     "a list of paths": ("a.txt", "a.txt\nb.txt\n", "a.txt\n"),
     "a word first": ("a.txt", f"python\n{TEXT}", TEXT),
+    "a quotation of a document": ("a.md", behind("> ", TEXT), TEXT),
+    "comments in place of others": ("a.py", "# one\n# two\n# 3\n# four\n", "# one\n# two\n# three\n# four\n"),
+    "one line that stays outside": ("a.py", "if x:\n" + behind("    "), CODE),
+    "a word before each line": ("a.lst", behind("test_", "a\nb\nc\n"), "a\nb\nc\n"),
+    "a step to the left": ("a.py", CODE, behind("    ")),
     "list": ("a.md", "- a\n- b\n- c\n", "- a\n- b\n"),
     "lines that become a list": ("a.txt", "- first line\n- second line\n", TEXT),
     "new list": ("a.md", "+ a\n+ b\n", None),

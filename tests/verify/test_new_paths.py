@@ -33,6 +33,9 @@ HELD = {
     "brackets in it": ("app/[id]/page.tsx typescript", "app/[id]/page.tsx"),
     "accents in it": ("docs/cafe\u0301.md updated", "docs/cafe\u0301.md"),
     "two of them": ("src/a.py -> docs/my notes.md", "docs/my notes.md"),
+    "entities": ("src&#47;a.py", "src/a.py"),
+    "an entity": ("docs/R&amp;D.md", "docs/R&D.md"),
+    "a URL": ("docs/my%20notes.md", "docs/my notes.md"),
     "a new name": ("src/a.py -> src/b.py", "src/a.py"),
 }
 
@@ -51,13 +54,13 @@ ORDINARY = (
     *("src/a.py.orig", "src/a.pyi", "src/a.py.j2", "src/a.py~", "src/a b.py", "docs/my other notes.md", "(src)/a.py"),
     *("My file (1).txt", "notes (draft)", "a # b.txt", "Foo - bar.swift", "v1.2 release/a.txt", "docs/python"),
     *("My Project/src/x.c", "a - b/c.txt", "Read me", "app/[slug]/page.tsx", "icons/src@2x.png", "Makefile"),
-    *("src/README changes.md",),
+    *("src/README changes.md", "docs/R&amp;D more.md", "docs/100%.md", "docs/my%20other.md"),
 )
 
 
 @pytest.fixture
 def root(project_folder: Path) -> Path:
-    for path in ("src/a.py", "README", "docs/my notes.md", "app/[id]/page.tsx", "docs/cafe\u0301.md"):
+    for path in ("src/a.py", "README", "docs/my notes.md", "app/[id]/page.tsx", "docs/cafe\u0301.md", "docs/R&D.md"):
         (project_folder / path).parent.mkdir(parents=True, exist_ok=True)
         (project_folder / path).write_text("x\n")
     return project_folder
