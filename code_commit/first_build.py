@@ -134,7 +134,7 @@ def require_result_of_code(plan: RunPlan, result: BuildResult, outcome: str) -> 
     """Raise BuildError for a build whose exit code says that the machine failed; `outcome` is what came of it."""
     if _is_of_machine(plan, result):
         raise BuildError(
-            f"{BUILD_SCRIPT} ended with exit code {result.shell_code}, meaning an infrastructure failure"
+            f"{BUILD_SCRIPT} ended with exit code {result.shell_code}, so the machine failed, not the code"
             f" (infrastructure_exit_codes): {outcome}; fix the machine first"
         )
 

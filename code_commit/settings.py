@@ -282,7 +282,7 @@ class Settings(NamedTuple):
     )
     infrastructure_exit_codes: Annotated[
         tuple[int, ...],
-        Setting("exit codes of build.sh that mean an infrastructure failure (repeatable)", "N", FAILING),
+        Setting("exit codes of build.sh that mean: the machine failed, not the code (repeatable)", "N", FAILING),
         BUILD,
     ] = (75,)
     require_clean: Annotated[bool, Setting("refuse to start while `git status` is not clean"), APPLY, GUARD] = False

@@ -89,7 +89,7 @@ def test_it_is_off_without_a_config_and_on_in_that_of_init(project_folder: Path,
 
 
 NOT_THE_CODE = {
-    "the machine": ("exit 75", (), "infrastructure failure (infrastructure_exit_codes): nothing was sent"),
+    "the machine": ("exit 75", (), "the machine failed, not the code (infrastructure_exit_codes): nothing was sent"),
     "a hang": ("sleep 60", ("--build-timeout", "0.3"), "did not end within 0.3 s, so nothing was sent"),
     "a protected file": ("echo x >>.gitignore", (), "changed protected files; it was put back: .gitignore"),
 }

@@ -91,7 +91,9 @@ def _end(report: Report, project: Project, *, is_ready: bool, machine_failed: bo
         return "; ".join([f"{count(len(report.problems), 'problem')} to solve", *hint_at_init(project)]) + "."
     if report.problems:
         if machine_failed:
-            return "Ready, but build.sh reports an infrastructure failure: a run would end after its first build."
+            return (
+                "Ready, but build.sh says that the machine failed, not the code: a run would end after its first build."
+            )
         return "Ready, but the build fails: a run has to repair that too; code-commit repair does so without a task."
     return "Ready: run code-commit with these options."
 

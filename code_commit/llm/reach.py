@@ -83,7 +83,7 @@ def reach_of(choice: ModelChoice, settings: Settings, environment: Mapping[str, 
     values = given.get("headers", {})
     cert, key = (_file(given.get(name, ""), name) for name in ("client_cert", "client_key"))
     if key and not cert:
-        raise NotSetUpError("client_key stands without client_cert: name the certificate too")
+        raise NotSetUpError("client_key is set without client_cert: set both")
     if cert and check_base_url(choice, settings).startswith("http:"):
         raise NotSetUpError("client_cert is for https, and the address begins with http://")
     return Reach(

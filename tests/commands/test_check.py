@@ -24,7 +24,7 @@ def test_check_can_build_once(*, as_json: bool, project_folder: Path, run_code_c
     assert run_code_commit(project_folder, "check", "--build", *options).returncode == 5
     (project_folder / "build.sh").write_text("#!/bin/sh\nexit 75\n")
     done = run_code_commit(project_folder, "check", "--build", *options)
-    said = "Ready, but build.sh reports an infrastructure failure"
+    said = "Ready, but build.sh says that the machine failed, not the code"
     assert (done.returncode, said in done.stdout) == (1, not as_json), done.stdout
     (project_folder / "agent-config/query.txt").unlink()
     (project_folder / ".gitignore").unlink()

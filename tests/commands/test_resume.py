@@ -618,7 +618,7 @@ def test_a_machine_that_failed_costs_no_repair_and_is_built_on_again(code, argum
         script.write(f"[ -e machine-is-well ] || exit {code}\n")
     done = run_code_commit(root, *recorded(root, RIGHT), *arguments)
     assert done.returncode == 5, done.stderr
-    assert f"build.sh ended with exit code {code}, meaning an infrastructure failure" in done.stderr
+    assert f"build.sh ended with exit code {code}, so the machine failed, not the code" in done.stderr
     assert "; fix the machine first\n  code-commit resume continues this run." in done.stderr
     assert (record(root)["status"], len(record(root)["attempts"])) == ("build_error", 1)
     assert record(root)["attempts"][0]["build"]["exit_code"] == code

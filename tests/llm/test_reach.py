@@ -364,7 +364,7 @@ def test_a_certificate_and_its_key_are_files_of_the_users(
     (tmp_path / "c.pem").write_text("x")
     base = f'model = "chat:m"\nbase_url = "{OURS}"\n'
     for more, told in {
-        f'client_key = "{tmp_path}/c.pem"': "client_key stands without client_cert",
+        f'client_key = "{tmp_path}/c.pem"': "client_key is set without client_cert",
         'client_cert = "c.pem"': "client_cert: c.pem is a relative path",
         'client_cert = "/none/c.pem"': "client_cert: /none/c.pem is no file",
     }.items():
