@@ -61,7 +61,7 @@ TASK, CODEBASE = Named("task"), Named("codebase")
 
 def as_option(named: Named) -> str:
     """Word it for a command line."""
-    of_commands = {TASK: "code-commit -m", CODEBASE: "code-commit rollup"}
+    of_commands = {TASK: "-m TEXT", CODEBASE: "code-commit rollup"}
     return of_commands.get(named) or f"--{named.setting.replace('_', '-')} {named.value}".rstrip()
 
 

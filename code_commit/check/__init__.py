@@ -157,7 +157,7 @@ def inspect_run(project: Project, options: Options, inputs: RunInputs = _NO_INPU
     query: str | None = ""
     if "query" in needs:
         name = "query.txt" if inputs.query is None else "task"
-        query = report.ask(name, lambda: read_task(project, inputs.query), size_of)
+        query = report.ask(name, lambda: read_task(project, inputs.query, inputs.command), size_of)
     if "build" in needs:
         warn = partial(report.warn, kind="build")
         report.ask(BUILD_SCRIPT, lambda: check_build_script(project, environment, warn))

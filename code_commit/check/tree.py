@@ -39,10 +39,11 @@ _HARMLESS = re.compile(
 _OF_UNMATCHED = {"allow": "it allows new files alone", "protect": "it protects nothing that is there"}
 
 
-def read_task(project: Project, given: str | None) -> str:
-    """Return the task, that of query.txt where none is given. Raises NotSetUpError."""
+def read_task(project: Project, given: str | None, command: str = "run") -> str:
+    """Return the task, that of query.txt where none is given to the command. Raises NotSetUpError."""
     if given is None:
-        return read_text(project.query_file, ("write the task into it, or give it with ", TASK))
+        otherwise = () if command == "rollup" else (", or give it with ", TASK)
+        return read_text(project.query_file, ("write the task into it", *otherwise))
     if not given.strip():
         raise NotSetUpError("the task is empty: describe it with ", TASK)
     if given.encode("utf-8", "ignore").decode() != given:

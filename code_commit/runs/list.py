@@ -50,9 +50,8 @@ def find_run_folders(project: Project, name: str = "") -> list[Path]:
         runs = (folder for folder in reversed(folders) if not getattr(read_run(folder), "is_auxiliary", False))
         found = next(islice(runs, back - 1, None), folders[-1] if folders and back == 1 else None)
         if not found:
-            raise NotSetUpError(
-                f"there is no run {name}: the log has {len(folders)} of them" if folders else "there is no run yet"
-            )
+            none = "there is no run yet: code-commit -m TEXT begins one"
+            raise NotSetUpError(f"there is no run {name}: the log has {len(folders)} of them" if folders else none)
         return [found]
     folders = [folder for folder in folders if folder.name.startswith(name) or short_name(folder.name).startswith(name)]
     if not folders:

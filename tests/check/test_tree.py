@@ -75,3 +75,15 @@ def test_a_script_that_goes_on_after_a_failure_loses_it(script: str):
 @pytest.mark.parametrize("script", KEEPING)
 def test_a_script_that_ends_at_a_failure_keeps_it(script: str):
     assert not loses_failures(script)
+
+
+@pytest.mark.parametrize(
+    ("command", "end"),
+    [("prompt", "write the task into it, or give it with -m TEXT"), ("rollup", "write the task into it")],
+)
+def test_a_missing_task_is_given_by_options_that_the_command_has(
+    command: str, end: str, project_folder: Path, run_code_commit: Run
+):
+    (project_folder / "agent-config" / "query.txt").write_text("")
+    done = run_code_commit(project_folder, command, *(["--fit", "500"] if command == "rollup" else []))
+    assert (done.returncode, done.stderr) == (2, f"code-commit: agent-config/query.txt is empty: {end}\n")
