@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from code_commit.changes import RejectedResponseError, in_words
@@ -40,6 +40,8 @@ _LONG, _LONGEST_WHOLE = 40_000, 200_000  # bytes of a file that is not shown who
 _SHOWN = "[codebase] did not hold it whole, [codebase additions] does now: redo the change against that text"
 _NOT_SHOWN = "it cannot be shown whole ({}), so a change could lose the rest: leave its block out and say what it needs"
 _SHOWN_ANEW = "it has changed since its lines were shown; they are shown again: redo the change against that text"
+_MARKS = re.compile(r"\s*(?:[^\w\s]|[A-Za-z])+\s*(?:\[ *\d+%\]\s*)?")
+_LEAST_LINES, _LEAST_MARKS, _MOST_KINDS = 3, 20, 16  # lines of marks; characters, and different ones, of such a line
 _FAILED = r"(?i)\b(fail|error|not ok)"
 _ON_THE_WAY = re.compile(  # a line number on the way to what failed: of an include, of what made a template
     r"(?<=from )(\S+?)(?::\d+)+[,:]$|^(\S+?)(?::\d+)+:(?= +required (?:from|by) (?!here\b))", re.MULTILINE
@@ -253,7 +255,7 @@ def named_files(output: str, paths: Collection[str], root: str = "") -> dict[str
     named = _names_in(_ON_THE_WAY.sub(r" \1\2 ", remaining), paths, root)
     if (bare := {path for path, lines in named.items() if not lines}) and len(bare) < len(named):
         kept = remaining.split("\n")
-        failed = "\n".join(line for line in kept if re.search(_FAILED, line))
+        failed = failed_lines(remaining)
         passed = "\n".join(set(output.split("\n")).difference(kept))
         progress = bare if len(bare) > _MOST_BARE else bare.intersection(_names_in(passed, paths, root))
         for path in progress.difference(_names_in(failed, paths, root) if progress else ()):
@@ -300,6 +302,25 @@ def without_passed(output: str) -> str:
     if not any(failed):
         return output
     return "\n".join(line for line, bad in zip(lines, failed, strict=True) if bad or not re.match(_PASSED, line))
+
+
+def without_progress(output: str) -> str:
+    """Return a build's output without the marks of single tests, where these fill several lines: `..x..F..`."""
+    pieces = list[str]()
+    for are_marks, run in groupby(output.split("\n"), key=_are_marks):
+        lines = list(run)
+        is_long = are_marks and len(lines) >= _LEAST_LINES
+        pieces += [f"[... {len(lines):,} lines of marks are not shown here ...]"] if is_long else lines
+    return "\n".join(pieces)
+
+
+def _are_marks(line: str) -> bool:
+    return len(line) >= _LEAST_MARKS and len({*line}) <= _MOST_KINDS and _MARKS.fullmatch(line) is not None
+
+
+def failed_lines(output: str) -> str:
+    """Return the lines of a build's output that say that something failed."""
+    return "\n".join(line for line in output.split("\n") if re.search(_FAILED, line))
 
 
 def _spellings(word: str) -> Iterator[str]:

@@ -46,6 +46,7 @@ PART, _LONG, _LARGE = 12_000, 40_000, 200_000
 """Bytes of a file of which a choice asks for parts, that is fitted by its definitions, that no prompt holds whole."""
 _SHORT, _MANY_SHORT = 400, 3  # bytes of a file that is not worth a choice; more of them are counted by their folder
 
+_FEW_CALLED = 20  # files whose names have the same word of the query
 _MOST_BYTES = 4  # of a character
 _IDLE = re.compile(r"(?:.*/)?(?:(?i:README)(?:\.[^./]*)?|FUNDING\.ya?ml|dependabot\.ya?ml)")
 
@@ -218,8 +219,15 @@ class Outlines(Strategy):
         parts = budget.add(outlines, budget.room - room // _SHARE_OF_NAMES_IN_CHOICE, misses=_MOST_TOO_LONG)
         others = [file for file in ranked if not (file.name in whole or file.name in parts)]
         counted = self._counted(others) if self.counts_short else ()
-        named = (file for file in others if file.name not in counted)
+        called = self._called(others)
+        named = sorted((f for f in others if f.name not in counted), key=lambda file: file.name not in called)
         return _Packed(whole, parts, {*budget.add(_names(named), room // _SHARE_OF_NAMES_IN_CHOICE, misses=0)})
+
+    def _called(self, files: Iterable[Section]) -> set[str]:
+        """Return the files that have a word of the query in their own name, which few of them have."""
+        words = {file.name: self.survey.shared.of(file.name.rpartition("/")[2]) for file in files}
+        often = Counter(word for shared in words.values() for word in shared)
+        return {name for name, shared in words.items() if any(often[word] <= _FEW_CALLED for word in shared)}
 
     def _counted(self, files: Iterable[Section]) -> set[str]:
         """Return the short files of folders with many of them, but those with a word of the query in their path."""

@@ -28,6 +28,7 @@ _SHARE_OF_CONVENTIONS = 4  # of the room, for all of them together
 _LONGEST_CONVENTIONS, _NOTES, _LONGEST_WORDS = 4_000, 6_000, 1_500  # bytes, characters, characters
 _NOT_OF_THE_PROJECT = {select.DELETED, select.OUTSIDE}
 _NAMES_LEFT_OUT = 20
+_MOST_OF_WHOLE = 3  # definitions of a file that was chosen whole, of which the uses in other files are told
 Choose = Callable[["Survey", Selection, CodebaseRequest], "Choice | None"]
 """Returns the files to show whole, None for all."""
 _WARNED = (select.REVEALS_KEY, select.CONFIDENTIAL, select.UNREADABLE)
@@ -54,6 +55,7 @@ def make_codebase(
         return fitted(selection, redactor, request.fit, fill)
     parts = _chosen_parts(survey, choice) if request.edits else {}
     mentions, names = told_beside(project, request), [name for part in choice.files.values() for name in part.names]
+    names += _names_of_whole(survey, choice)
     chosen = Chosen(survey=survey, mentions=mentions, edits=request.edits, files=choice.files, names=names)
     return fitted(selection, redactor, request.fit, replace(chosen, parts=parts), choice.words)
 
@@ -72,9 +74,22 @@ def _chosen_parts(survey: "Survey", choice: "Choice") -> "dict[str, Part | None]
     return {file.name: find_part(file.name, file.file_text, asked[file.name]).part for file in files}
 
 
+def _names_of_whole(survey: "Survey", choice: "Choice") -> Iterator[str]:
+    """Yield what the files that were chosen whole define, of those that define little and are no tests."""
+    from code_commit.codebase.near import is_document, is_test
+    from code_commit.codebase.outline import read_definitions
+
+    whole = {name for name, part in choice.files.items() if part.is_whole and not (is_test(name) or is_document(name))}
+    for file in survey.files:
+        if file.name in whole:
+            names = {each.name for each in read_definitions(file.name, file.file_text) if each.name and each.text}
+            outer = [name for name in names if name.count(".") == 0]
+            yield from sorted(outer) if len(outer) <= _MOST_OF_WHOLE else ()
+
+
 def _survey(project: Project, selection: Selection, redactor: Redactor, request: CodebaseRequest) -> "Survey":
     """Read all files once, those that build.sh names first. Raises NotSetUpError where there are none."""
-    from code_commit.codebase.additions import named_files, without_passed
+    from code_commit.codebase.additions import failed_lines, named_files, without_passed
     from code_commit.codebase.rank import survey_files, with_names_of
 
     selection.takes_large = request.edits
@@ -85,7 +100,8 @@ def _survey(project: Project, selection: Selection, redactor: Redactor, request:
     judges = named_files(judge, selection.names)
     names = sorted(selection.names, key=lambda name: name not in judges)
     files = read_files(project.root, names, redactor, selection)
-    query = with_names_of(request.query, without_passed(request.output), selection.names)
+    printed = without_passed(request.output)
+    query = with_names_of(request.query, printed, selection.names, failed_lines(printed))
     survey = survey_files(files, query, select.read_commits(project), judges, request.mentions)
     _require_files(survey.files, selection)
     return survey

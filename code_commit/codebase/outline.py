@@ -8,6 +8,7 @@ one does not know most of a file; without grammars `ast` reads Python.
 import functools
 import re
 import warnings
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,8 +44,10 @@ _TEMPLATE = re.compile(
 )  # and a macro that is no definition, before a type or a name
 _NUMBERS = re.compile(r"( L\d+-\d+)$")
 _HEAD_WORD = re.compile(
-    r"\s+(?:\w+\s+)*?(?:class|def|enum|fn|func?|fun|function|interface|namespace|struct|trait|type)\b"
+    r"\s+(?:template *<.*> *)?(?:\w+\s+)*?"
+    r"(?:class|def|enum|fn|func?|fun|function|interface|namespace|struct|trait|type)\b"
 )
+_MANY_OWNERS = 3  # classes or types that have a member of the same name
 LONG = 10
 """Lines of a definition that an outline numbers: a shorter one is named, or chosen with what is around it."""
 
@@ -79,12 +82,19 @@ def outline(path: str, text: str, *, numbered: bool = False, names: Collection[s
 
 
 def _kept(entries: Sequence[Entry], names: Collection[str]) -> set[int]:
-    """Return the numbers of the entries that have one of these names, and of those that they are in."""
-    kept, owners = set[int](), list[int]()
+    """Return the numbers of the entries that have one of these names, and of those that they are in. A name that many
+    have tells only of those that are in what has one of the names, too.
+    """
+    kept, owners, last = set[int](), list[int](), [_own_name(entry).rpartition(".")[2] for entry in entries]
+    found, within = list[tuple[int, list[int]]](), defaultdict[str, set[str]](set)
     for number, entry in enumerate(entries):
         owners = [owner for owner in owners if entries[owner].depth < entry.depth] + [number]
-        if not _IMPORT.match(entry.text) and _own_name(entry).rpartition(".")[2] in names:
-            kept.update(owners)
+        if not _IMPORT.match(entry.text) and last[number] in names:
+            found.append((number, owners))
+            within[last[number]].update(last[owner] for owner in owners[-2:-1])
+    for number, chain in found:
+        if len(within[last[number]]) < _MANY_OWNERS or len(chain) == 1 or last[chain[-2]] in names:
+            kept.update(chain)
     return kept
 
 

@@ -8,7 +8,7 @@ changed whose messages are like the query.
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
@@ -45,6 +45,8 @@ _MOST_NAMES, _MOST_WORDS, _MOST_ADOPTED, _MOST_OF_OUTPUT = 300, 64, 12, 20
 _LENGTH, _SATURATION, _IN_PATH = 0.75, 1.2, 1.0  # BM25's usual b and k1; a word in the path
 _RARE, _LONG = 5, 5  # a rare word is in at most so many files, and has at least so many letters
 _LIKE_IT, _MOST_TOUCHED = 50, 30  # commits whose messages are most like the query; files of a commit that tells
+_NAMES_ALONE = re.compile(r"\n\n(?:`\w+` ?)+\Z")  # as `with_names_of` adds them: no words of the query
+_LEAST_SHARED = 3  # letters of a word that names share: shorter ones begin too many of them
 _NO_NAMES = re.compile(r"\b\w+://\S+|(?<!\S)[^\s@]+@\S+|^\w+\(\w+\)!?:", re.MULTILINE)  # of commit messages
 _FORM = re.compile(r"\A\s*(?P<kind>[\w./-]+)(?:\((?P<scope>[^()\n]{1,99})\))?!?:(?=\s)")
 _KIND_WORDS = "build chore ci deps doc docs feat feature fix perf refactor revert style test tests wip"
@@ -160,15 +162,16 @@ class _Words:
         self.long = {name for name in names_in(beginning(plain), 6) if name.lower() not in _COMMON}
         self.told, self.adopted = self.code | self.long, list[str]()
         self.joined = _joined(beginning(plain))
-        self.shared = SharedWords(_stems(word for word in _PIECE.findall(plain) if word.lower() not in _COMMON))
+        self.shared = _shared(plain)
+        self.own = _shared(_NAMES_ALONE.sub("", plain))
         self.names, self.parts = dict[str, re.Pattern[str]](), dict[str, set[int]]()
         self._look_for(self.code | self.first | self.long)
         self.parts |= {name: self._parts_of(name) for name in self.joined}
         self.counts: list[list[int]] = []
         self.finders = [(word, _finder(word)) for word in self.words]
-        self.may_share = _finder(self.shared.pattern) if len(self.shared.words) > 1 else None
+        self.may_share = _finder(self.own.pattern) if len(self.own.words) > 1 else None
         self.defined = defaultdict[str, list[int]](list)
-        self.lines = LinesOfNames(self.shared)
+        self.lines = LinesOfNames(self.own)
         self.may_be_defined: dict[int, list[str]] = {}  # by number of the file
 
     def _look_for(self, names: Collection[str]) -> None:
@@ -270,8 +273,8 @@ def survey_files(
         )
         for number, (file, near) in enumerate(zip(found, by_words, strict=True))
     ]
-    written = identifiers(_NO_NAMES.sub("", task.text), found)
-    told = written or words.long.union(words.adopted)
+    code_names = identifiers(_NO_NAMES.sub("", task.text), found)
+    told = code_names or words.long.union(words.adopted)
     lines = {name: lines for name, lines in words.lines.lines.items() if name in told or name in words.joined}
     return Survey(
         query=query,
@@ -279,7 +282,9 @@ def survey_files(
         shared=words.shared,
         files=found,
         signals=signals,
-        mentions=Mentions(words.words, lines, told.difference(written, words.adopted), words.lines.alike, used.missing),
+        mentions=Mentions(
+            words.words, lines, told.difference(code_names, words.adopted), words.lines.alike, used.missing
+        ),
         judges=judges,
         pictured=pictured,
     )
@@ -379,15 +384,20 @@ def identifiers(query: str, files: Iterable[Section]) -> set[str]:
     return names_in(" ".join(code))
 
 
-def with_names_of(query: str, output: str, files: Iterable[str]) -> str:
-    """Return a query with the names that a build's output writes as code, those that it writes most in a paragraph of
-    their own; the names of files are none.
+def with_names_of(query: str, output: str, files: Iterable[str], failed: str = "") -> str:
+    """Return a query with the names that a build's output writes as code in a paragraph of their own: those in its
+    lines that say what `failed`, then those that it writes most. The names of files are none.
     """
     suffixes = "|".join(sorted({re.escape(name.rpartition(".")[2]) for name in files if "." in name}))
-    text = re.sub(rf"[\w.+-]*/[\w./+-]+|[\w+-]+\.(?:{suffixes or '(?!)'})\b", " ", output)
-    often = Counter(word for match in _CODE.findall(text) for word in re.findall(r"[A-Za-z_]\w{2,}", match))
-    told = " ".join(f"`{name}`" for name, _ in often.most_common(_MOST_OF_OUTPUT))
+    no_file = re.compile(rf"[\w.+-]*/[\w./+-]+|[\w+-]+\.(?:{suffixes or '(?!)'})\b|(?<!\S)-\w[\w-]*")
+    first, often = (Counter(_names_of_code(no_file.sub(" ", text))) for text in (failed, output))
+    names = dict.fromkeys(name for name, _ in [*first.most_common(_MOST_OF_OUTPUT // 2), *often.most_common()])
+    told = " ".join(f"`{name}`" for name in islice(names, _MOST_OF_OUTPUT))
     return f"{query.rstrip()}\n\n{told}" if told else query
+
+
+def _names_of_code(text: str) -> Iterator[str]:
+    return (word for match in _CODE.findall(text) for word in re.findall(r"[A-Za-z_]\w{2,}", match))
 
 
 def names_in(text: str, least: int = 3) -> set[str]:
@@ -408,6 +418,11 @@ def _finder(pattern: str) -> Callable[[str], bool]:
     from pydantic_core import SchemaValidator, core_schema
 
     return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")).isinstance_python
+
+
+def _shared(query: str) -> SharedWords:
+    stems = _stems(word for word in _PIECE.findall(query) if word.lower() not in _COMMON)
+    return SharedWords(stem for stem in stems if len(stem) >= _LEAST_SHARED)
 
 
 def _words(query: str) -> list[str]:

@@ -9,7 +9,7 @@ from code_commit.apply.lock import locked
 from code_commit.build import harden_process
 from code_commit.check import RunPlan
 from code_commit.check.codebase import require_no_key
-from code_commit.codebase.additions import without_passed
+from code_commit.codebase.additions import without_passed, without_progress
 from code_commit.codebase.change_logs import has_section, logs_of
 from code_commit.codebase.chooser import Shape, choose_files, selection_prompt
 from code_commit.codebase.fit import PART, Choice, Chosen, Outlines
@@ -105,7 +105,7 @@ class FileChooser:
         instructions = rules + (parts if request.edits else "")
         instructions += "".join(f"{line}\n\n" for line in may_change(plan.settings))
         instructions += _FAILS_ALREADY if request.output else ""
-        output = _in_short(without_passed(request.output))
+        output = _in_short(without_progress(without_passed(request.output)))
         files = {file.name: file for file in survey.files}
         fixed = _fixed_tests(plan.settings, files)
         overview = Outlines(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command import Run, git, recorded, the_log
 
-from code_commit.codebase.additions import named_files
+from code_commit.codebase.additions import named_files, without_progress
 
 ROOT = "/home/me/my shop"
 PATHS = [
@@ -64,6 +64,15 @@ def test_the_way_of_a_compiler_to_what_failed_has_no_line_numbers():
     )
     lines = {"a.py": {8}, "src/cart.ts": {5}}
     assert named_files(output, PATHS, ROOT) == {**lines, "src/x.h": set(), "src/x.c": set(), "src/lib.rs": set()}
+
+
+def test_marks_of_single_tests_are_counted_where_they_fill_lines():
+    dots, last, code = f"{'.' * 71}F [ 50%]\n", f"{'x' * 30}{'.' * 9}\n", "^" * 30 + "\n"
+    assert without_progress(f"a\n{dots * 40}{last}b\n") == "a\n[... 41 lines of marks are not shown here ...]\nb\n"
+    kept = (
+        f"a\n{dots * 2}b\n....\n....\n....\n{code}c = {'1, ' * 30}\n" + "one_two_three_four_five_six_seven_eight\n" * 9
+    )
+    assert without_progress(kept) == kept
 
 
 def test_files_are_found_in_a_copy_of_the_project_that_a_build_made():

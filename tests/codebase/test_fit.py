@@ -462,3 +462,13 @@ def test_each_strategy_shows_each_file_once_and_no_more_than_there_is_room(root:
             assert not is_whole or is_current(views[file.name], (root / file.name).read_text()) is Seen.SEEN
     assert isinstance(views["src/part_11.py"], Whole)
     assert isinstance(views["src/part_12.py"], Part)
+
+
+def test_a_choice_is_told_the_files_that_are_called_by_a_rare_word_of_the_query():
+    texts = {f"src/part_{number}.py": "width\n" * 100 for number in range(400)}
+    texts |= {f"src/start_{number}.py": "start\n" * 100 for number in range(40)}
+    texts["src/width.transform.py"] = "x = 1\n" * 100
+    files = [Section(name, len(text), file_section(name, text)) for name, text in texts.items()]
+    text, _ = Outlines(survey=survey_files(files, "Mend the width at the start"), most=0).fit(4_000)
+    assert "\nsrc/width.transform.py (600 bytes)\n" in text
+    assert text.count("\nsrc/start_") < 40, "a word in many names tells nothing"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from code_commit.codebase import languages, syntax
-from code_commit.codebase.outline import beside, brief, outline, read_definitions
+from code_commit.codebase.outline import beside, brief, outline, read_definitions, without_fields
 
 SAMPLES = {path.stem: path.read_text().split("==== its outline\n") for path in Path(__file__).parent.glob("outlines/*")}
 
@@ -220,3 +220,16 @@ def test_beside_other_files_there_are_no_imports_and_of_tests_the_helpers():
 def test_the_comments_of_lines_are_left_out_of_a_value():
     source = 'class A:\n    SHOWN = {  # all of them\n        "off",  # none\n        # more\n        "on",\n    }\n'
     assert brief(outline("a.py", source)) == "class A\n  SHOWN\n"
+
+
+def test_a_member_that_many_types_have_is_shown_where_its_type_is_named():
+    source = "".join(f"struct {name} {{ int flags; int of_{name}; }};\n" for name in ("box", "row", "cell"))
+    assert outline("a.c", source, names={"flags", "row"}) == "struct row\n  int flags\n"
+    assert outline("a.c", source, names={"of_box", "flags"}) == "struct box\n  int of_box\n"
+    two = source.rpartition("struct")[0]
+    assert outline("a.c", two, names={"flags"}) == "struct box\n  int flags\nstruct row\n  int flags\n"
+
+
+def test_a_template_stays_in_an_outline_without_fields():
+    lines = "namespace a\n  template <typename T> class B\n    int x\n    void f()\n"
+    assert without_fields(lines) == lines.replace("    int x\n", "")

@@ -6,7 +6,7 @@ import pytest
 from command import git
 
 from code_commit.codebase.mentions import show_mentions
-from code_commit.codebase.rank import add_files, rank, read_task, survey_files, within
+from code_commit.codebase.rank import add_files, rank, read_task, survey_files, with_names_of, within
 from code_commit.codebase.select import Commit, Selection, read_commits, read_files
 from code_commit.codebase.text import Section, file_section
 from code_commit.errors import NotSetUpError
@@ -115,3 +115,19 @@ def test_many_texts_are_not_held_but_read_again_and_what_changed_meanwhile_is_to
     (tmp_path / "3.txt").write_bytes(b"\0")
     with pytest.raises(NotSetUpError, match=r"3\.txt was changed while the codebase was made"):
         _ = files[3].text
+
+
+def test_the_names_of_what_failed_come_before_those_that_a_build_prints_most():
+    output = "-DOF_AN_OPTION\n" + "while in go_round, within go_round\n" * 9 + "a.py:1: error: no 'best_name'\n"
+    query = with_names_of("Make it pass.", output, ["a.py"], "a.py:1: error: no 'best_name'\n")
+    assert query == "Make it pass.\n\n`best_name` `go_round`"
+
+
+def test_names_that_a_build_prints_are_looked_for_and_their_words_are_not():
+    files = sections(a="def wide_column():\n", b="def best_name():\n", c="def wide_name():\n", d="def is_at_start():\n")
+    query = with_names_of("Is it wide at the start?", "error: best_name, best_column\n", ["a.py"])
+    told = show_mentions(survey_files(files, query).mentions)
+    assert told == "best_name: 1 line\nb.py:1:def best_name():\n"
+    told = show_mentions(survey_files(files, "Is it a wide column at the start?").mentions)
+    assert "wide_column" in told
+    assert "is_at_start" not in told

@@ -541,8 +541,11 @@ def test_mentions_of_a_name_are_those_that_tell_most(query: str, told: str):
     assert told or not mentions
 
 
-def test_lines_that_use_what_was_chosen_are_told_where_their_files_are_not_shown(root: Path, run_code_commit: Run):
-    answer = CHOICE.replace("core.py", "core.py: core")
+@pytest.mark.parametrize("chosen", ["core.py: core", "core.py"])
+def test_lines_that_use_what_was_chosen_are_told_where_their_files_are_not_shown(
+    chosen: str, root: Path, run_code_commit: Run
+):
+    answer = CHOICE.replace("core.py", chosen)
     made = rolled_up(run_code_commit, root, "--select", *recorded(root, answer))
     told = "what was chosen, in files not shown:\n  core: 1 line\n  app.py:1:from lib.core import core\n"
     assert ("--- lib/core.py ---\n" in made, told in made) == (True, True)
