@@ -4,12 +4,21 @@ import re
 import shlex
 import textwrap
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from code_commit.commands.descriptions import Facts, Folder, look_into, mapping, read_facts
+from code_commit.commands.descriptions import (
+    Facts,
+    Folder,
+    look_into,
+    mapping,
+    paths_of,
+    read_facts,
+    workspaces_of,
+)
 from code_commit.project import BUILD_SCRIPT
 from code_commit.runs.words import count
 from code_commit.terminal import shown
@@ -20,9 +29,11 @@ _KINDS, _LAST_KINDS, _HOOKS = (
     for name in ("kinds", "last_kinds", "hooks")
 )
 _COMMENT = re.compile(r"(?s:<!--.*?(?:-->|\Z))|^[ \t]*(?:#|//).*$", re.MULTILINE)
+_LANGUAGE_OF = {suffix: name for name, suffixes in _TABLE["languages"].items() for suffix in suffixes.split()}
 _DEEPEST = 3  # folders down to a part of the project
 _MOST_NAMED = 6
-_NOT_BUILT = {"doc", "docs", "example", "examples"}
+_SMALLEST_SHARE = 0.1  # of the files of all languages; below it a language is no part of its own
+_NOT_BUILT = {"deps", "doc", "docs", "example", "examples", "external", "third_party"}
 
 
 class BuildScript(NamedTuple):
@@ -42,6 +53,18 @@ class _Part(NamedTuple):
     lines: Sequence[str]
     is_tested: bool
 
+    @property
+    def can_pass(self) -> bool:
+        return self.is_tested or not self.kind.get("fails")
+
+
+class _Language(NamedTuple):
+    """A language that nothing builds: its name, with its first file, and whether no other has more files."""
+
+    name: str
+    title: str
+    is_main: bool
+
 
 def build_script_for(root: Path) -> BuildScript | None:
     """Return a build script and what it builds; None for a project of no known kind."""
@@ -50,16 +73,22 @@ def build_script_for(root: Path) -> BuildScript | None:
     parts = [*_find_all(project, _HOOKS, ""), *built]
     if not parts:
         return None
+    languages = _find_unbuilt(project, [*built, *left_out])
+    missing = languages[0] if languages and languages[0].is_main and all(part.folder for part in built) else None
     sections = [_section(part) for part in parts]
-    if any(line.startswith("counted ") for part in parts for line in part.lines):
+    if any("counted " in line for part in parts for line in part.lines):
         sections.insert(0, _TABLE["counted"])
     notes = []
-    if left_out:
-        notes.append(_tell_left_out([part.title for part in left_out]))
-        comment = textwrap.wrap(notes[0], 77, break_long_words=False, break_on_hyphens=False)
+    if missing:
+        sections.append(_TABLE["no_build"].format(missing.title, missing.name))
+        notes.append(f"No build was found for {missing.title}: {BUILD_SCRIPT} fails until it has one.")
+    titles = [part.title for part in left_out] + [each.title for each in languages if each != missing]
+    if titles:
+        left = f"Left out: {_listed(titles)}. Add to {BUILD_SCRIPT} what should count."
+        notes.append(left)
+        comment = textwrap.wrap(left, 77, break_long_words=False, break_on_hyphens=False)
         sections.insert(0, "".join(f"# {line}\n" for line in comment))
-    notes += (_tell_untested(part) for part in built if not part.is_tested)
-    notes += (note for part in built for note in _tell_lock(part, root))
+    notes += [*_tell_untested(built), *_tell_locks(built, root)]
     return BuildScript("\n".join([_TABLE["head"], *sections]), [part.title for part in parts], notes)
 
 
@@ -75,16 +104,36 @@ def _choose(project: Folder) -> tuple[list[_Part], list[_Part]]:
     last = [part for part in _find_all(project, _LAST_KINDS, "") if part.lines and _is_new(part, found)]
     built = [part for part in found if part.lines] or last
     left_out = [part for part in [*found, *last] if part not in built]
-    is_root = bool(built)
+    is_root = any(part.can_pass for part in built)
+    kinds = [kind for kind in _KINDS if not project.has(kind.get("unless", ""))]
     for name, folder in _folders_of(project):
-        parts = [part for part in _find_kinds(folder, name) if not _is_covered(part, project, built)]
+        inner = _find_all(folder, kinds, name) or [part for part in _find_all(folder, _LAST_KINDS, name) if part.lines]
+        parts = [part for part in inner if not _is_covered(part, project, built)]
         is_apart = name.split("/")[0] in _NOT_BUILT
         is_outer = not (is_root or is_apart or any(name.startswith(f"{part.folder}/") for part in built))
         built += (part for part in parts if is_outer and part.lines)
         left_out += (
             part for part in parts if part not in built and (part.kind in _KINDS or not (is_apart or "/" in name))
         )
+    if any(part.can_pass for part in built):
+        left_out[:0] = [part for part in built if not part.can_pass]
+        built = [part for part in built if part.can_pass]
     return built, left_out
+
+
+def _find_unbuilt(project: Folder, parts: Sequence[_Part]) -> list[_Language]:
+    """Return the languages that no part builds, the one of most files first, without those of few files."""
+    files: dict[str, list[str]] = {}
+    for name in project.files:
+        if language := _LANGUAGE_OF.get(PurePosixPath(name).suffix[1:]):
+            files.setdefault(language, []).append(name)
+    counts = Counter({language: len(names) for language, names in files.items()})
+    known = {language for part in parts for language in part.kind.get("languages", part.kind["name"]).split()}
+    return [
+        _Language(language, f"{language} ({shown(files[language][0])})", language == counts.most_common(1)[0][0])
+        for language, number in counts.most_common()
+        if not known & {language, "*"} and number >= _SMALLEST_SHARE * counts.total()
+    ]
 
 
 def _is_new(part: _Part, others: Sequence[_Part]) -> bool:
@@ -108,6 +157,8 @@ def _is_covered(part: _Part, project: Folder, built: Sequence[_Part]) -> bool:
         lead = f"{outer.folder}/" if outer.folder else ""
         if outer.kind["name"] != part.kind["name"] or not part.folder.startswith(lead):
             continue
+        if part.kind.get("loose"):
+            return True
         inner = part.folder.removeprefix(lead)
         names = [inner, *(parent.as_posix() for parent in PurePosixPath(inner).parents)][:-1]
         folder = project.below(outer.folder) if outer.folder else project
@@ -121,13 +172,11 @@ def _members(folder: Folder, kind: dict[str, Any]) -> Iterator[str]:
     if kind["name"] == "Python":
         tool = mapping(mapping(folder.toml("pyproject.toml").get("tool")).get("pytest"))
         searched = mapping(tool.get("ini_options", tool)).get("testpaths") or "*"
-        yield from _paths(searched.split() if isinstance(searched, str) else searched)
+        yield from paths_of(searched.split() if isinstance(searched, str) else searched)
     elif kind["name"] == "Rust":
         yield from _members_of_cargo(folder.toml("Cargo.toml"))
     elif kind["name"] == "JavaScript":
-        spaces = folder.json("package.json").get("workspaces")
-        yield from _paths(spaces.get("packages") if isinstance(spaces, dict) else spaces)
-        yield from re.findall(r"""(?m)^[ \t]*-[ \t]*['"]?(?:\./)?([^'"\s!]+)""", folder.text("pnpm-workspace.yaml"))
+        yield from workspaces_of(folder)
     elif "members" in kind:
         files, pattern = kind["members"]
         for file in folder.find(files):
@@ -140,44 +189,41 @@ def _members_of_cargo(description: dict[str, Any]) -> Iterator[str]:
     """Yield what `cargo --workspace` builds: members, and the packages that the root's own one takes from a path."""
     if "workspace" not in description:
         return
-    yield from _paths(mapping(description["workspace"]).get("members"))
+    yield from paths_of(mapping(description["workspace"]).get("members"))
     for name in ("dependencies", "dev-dependencies", "build-dependencies"):
-        yield from _paths([mapping(each).get("path") for each in mapping(description.get(name)).values()])
+        yield from paths_of([mapping(each).get("path") for each in mapping(description.get(name)).values()])
 
 
-def _paths(value: Any) -> list[str]:
-    """Return the paths of a list in a description, which may hold anything."""
-    paths = value if isinstance(value, list) else []
-    return [path.removeprefix("./").rstrip("/") for path in paths if isinstance(path, str)]
+def _listed(names: Sequence[str], kind: str = "more part") -> str:
+    more = [count(len(names) - _MOST_NAMED, kind)] if len(names) > _MOST_NAMED else []
+    return ", ".join([*names[:_MOST_NAMED], *more])
 
 
-def _tell_left_out(titles: Sequence[str]) -> str:
-    more = [count(len(titles) - _MOST_NAMED, "more part")] if len(titles) > _MOST_NAMED else []
-    return f"Left out: {', '.join([*titles[:_MOST_NAMED], *more])}. Add to {BUILD_SCRIPT} what should count."
+def _tell_untested(built: Sequence[_Part]) -> Iterator[str]:
+    for can_pass in (True, False):
+        if titles := [part.title for part in built if not part.is_tested and part.can_pass == can_pass]:
+            they = "it builds" if len(titles) == 1 else "they build"
+            effect = f"says only whether {they}" if can_pass else "fails until one is there"
+            yield f"No tests were found for {_listed(titles)}: {BUILD_SCRIPT} {effect}."
 
 
-def _tell_untested(part: _Part) -> str:
-    effect = "fails until one is there" if part.kind.get("fails") else "says only whether it builds"
-    return f"No tests were found for {part.title}: {BUILD_SCRIPT} {effect}."
-
-
-def _tell_lock(part: _Part, root: Path) -> Iterator[str]:
-    """Yield what should be known of a file of versions that the first build writes."""
-    if "lock" in part.kind:
-        source, lock = (f"{part.folder}/{name}".lstrip("/") for name in part.kind["lock"].split())
-        if (root / source).exists() and not (root / lock).exists():
-            yield f"The first build writes {shown(lock)}: commit it, or let git ignore it."
+def _tell_locks(built: Sequence[_Part], root: Path) -> Iterator[str]:
+    """Yield what should be known of the files of versions that the first build writes."""
+    locks = []
+    for part in built:
+        if "lock" in part.kind:
+            source, lock = (f"{part.folder}/{name}".lstrip("/") for name in part.kind["lock"].split())
+            if (root / source).exists() and not (root / lock).exists():
+                locks.append(shown(lock))
+    if locks:
+        it = "it" if len(locks) == 1 else "them"
+        yield f"The first build writes {_listed(locks, 'more file')}: commit {it}, or let git ignore {it}."
 
 
 def _section(part: _Part) -> str:
     title = part.title if part.is_tested else f"{part.title}: no tests were found"
     inside = ["(", f"cd {shlex.quote(f'./{part.folder}')}", *part.lines, ")"] if part.folder else part.lines
     return "\n".join([f"# {title}", *inside, ""])
-
-
-def _find_kinds(folder: Folder, name: str) -> list[_Part]:
-    """Return the part for every kind of the folder, of the last kinds where it has no other."""
-    return _find_all(folder, _KINDS, name) or [part for part in _find_all(folder, _LAST_KINDS, name) if part.lines]
 
 
 def _find_all(folder: Folder, kinds: Sequence[dict[str, Any]], name: str) -> list[_Part]:
@@ -187,7 +233,7 @@ def _find_all(folder: Folder, kinds: Sequence[dict[str, Any]], name: str) -> lis
     for kind in kinds:
         earlier = found.get(kind["name"])
         marker = None if earlier and earlier.lines else next(folder.find(kind["markers"]), None)
-        if marker is None or folder.has(kind.get("unless", "")):
+        if marker is None or folder.has(kind.get("unless", "")) or not folder.has(kind.get("with", marker)):
             continue
         facts = facts or read_facts(folder)
         is_fit = "if" not in kind or facts.hold(kind["if"])
@@ -202,7 +248,7 @@ def _find_all(folder: Folder, kinds: Sequence[dict[str, Any]], name: str) -> lis
 
 def _lines(kind: dict[str, Any], facts: Facts) -> list[str]:
     """Return the lines of a kind whose facts hold, with their values."""
-    values = facts.values | {name: kind[name] for name in ("install", "run") if name in kind}
+    values = _TABLE["values"] | facts.values | {name: kind[name] for name in ("install", "run") if name in kind}
     pairs = [(None, entry) if isinstance(entry, str) else entry for entry in kind["lines"]]
     chosen = [line for condition, line in pairs if condition is None or facts.hold(condition)]
     lines = [line for entry in chosen for text in _expand(entry) for line in text.split("\n")]

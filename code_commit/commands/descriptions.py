@@ -6,13 +6,15 @@ Each fact is a word, which the lines of build_scripts.toml name. A file that can
 import configparser
 import json
 import os
+import posixpath
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from code_commit.project import AGENT_CONFIG
@@ -21,15 +23,19 @@ from code_commit.terminal import shown
 _MOST_READ = 1 << 20  # bytes; a project's description is far smaller
 _MOST_FILES = 20_000
 _NOT_SEARCHED = {AGENT_CONFIG, "build", "dist", "fixtures", "node_modules", "target", "testdata", "vendor", "venv"}
-_MAY_RUN_NONE = re.compile(r"(?i)pass-?with-?no-?tests|\s--test\b|phpunit|paratest|\bpest\b|artisan test")
+_MAY_RUN_NONE = re.compile(
+    r"(?i)pass-?with-?no-?tests|\s--test\b|\bmocha\b|\btape\b|phpunit|paratest|\bpest\b|artisan test"
+)
 """The runners in a script that pass where they find no test."""
+_JS_SETTINGS = ("jest.config.*", "vitest.config.*", "vite.config.*")
 _FOR_PYTEST = re.compile(r"^(?:(?:async )?def test_|(?:import|from) pytest\b)", re.MULTILINE)
 """A test that unittest does not run."""
 _GOOD_TASKS = {"all", "build", "check", "compile", "features", "lint", "rubocop", "spec", "standard", "test"}
 _ASSIGNED = re.compile(r"\s*(?:(?:export|override|private)\s+)*[\w.-]+\s*(?::{1,3}|[+?!])?=")
 _CMAKE_SWITCH = re.compile(
-    r"""(?i)\b(?:(?:cmake_dependent_)?option\s*\(\s*(\w+)(?:\s+"[^"]*")?\s*(\w*)|set\s*\(\s*(\w+)\s+(\w+)\s+CACHE\s+BOOL)"""
+    r"""(?i)\b(?:(?:cmake_dependent_)?option\s*\(\s*(\w+)(?:\s+"[^"]*")?\s*([\w$]*)|set\s*\(\s*(\w+)\s+(\w+)\s+CACHE\s+BOOL)"""
 )
+_CMAKE_HINTS = {"enable_testing", "add_subdirectory", "include"}
 _CMAKE_TESTS = re.compile(r"(?!.*(?:NO|SKIP|DISABLE|WITHOUT|INSTALL)_)(?:\w+_)?TEST(?:S|ING)?")
 _CMAKE_COMMAND = re.compile(
     r"(?i)\b(if|elseif|else|endif|enable_testing|add_test|\w+_discover_tests|\w+_add_\w*test|add_subdirectory|include)"
@@ -165,13 +171,28 @@ def _read_npm(folder: Folder, facts: Facts) -> None:
     package = folder.json("package.json")
     scripts = mapping(package.get("scripts"))
     test, build = _script(scripts.get("test")), _script(scripts.get("build"))
-    settings = [folder.text(name) for name in folder.find("jest.config.* vitest.config.* vite.config.*") if test]
-    may_run_none = test and _MAY_RUN_NONE.search(
-        "\n".join([_reached(scripts, "test"), *settings, *_strings(package.get("jest"))])
-    )
+    texts = [_reached(scripts, "test"), *_strings(package.get("jest"))] if test else []
+    for inner in ["", *(f"{name}/" for name in workspaces_of(folder))] if test else []:
+        texts += (folder.text(name) for name in folder.find(" ".join(f"{inner}{name}" for name in _JS_SETTINGS)))
+        members = (folder.json(name) for name in folder.find(f"{inner}package.json") if inner)
+        texts += (_reached(mapping(member.get("scripts")), "test") for member in members)
+    may_run_none = any(map(_MAY_RUN_NONE.search, texts))
     installs = any(mapping(package.get(name)) for name in ("dependencies", "devDependencies", "optionalDependencies"))
     facts.add(npm=test or build, npm_build=build, npm_test=test, npm_counts=may_run_none, npm_installs=installs)
     facts.add(npm_trusted=test and not may_run_none)
+
+
+def workspaces_of(folder: Folder) -> list[str]:
+    """Return the patterns of the folders that a JavaScript package names as parts of its own."""
+    spaces = folder.json("package.json").get("workspaces")
+    listed = re.findall(r"""(?m)^[ \t]*-[ \t]*['"]?([^'"\s!]+)""", folder.text("pnpm-workspace.yaml"))
+    return paths_of(spaces.get("packages") if isinstance(spaces, dict) else spaces) + paths_of(listed)
+
+
+def paths_of(value: Any) -> list[str]:
+    """Return the paths of a list in a description, which may hold anything."""
+    paths = value if isinstance(value, list) else []
+    return [path.removeprefix("./").rstrip("/") for path in paths if isinstance(path, str)]
 
 
 def _read_composer(folder: Folder, facts: Facts) -> None:
@@ -189,18 +210,35 @@ def _read_python(folder: Folder, facts: Facts) -> None:
         or "tool:pytest" in folder.sections("setup.cfg")
         or "pytest" in folder.sections("tox.ini")
     )
-    named = [
-        tool.get("poetry"),
-        folder.toml("Pipfile"),
-        mapping(project.get("project")).get("optional-dependencies"),
-        project.get("dependency-groups"),
-    ]
+    extras = mapping(mapping(project.get("project")).get("optional-dependencies"))
+    groups = mapping(project.get("dependency-groups"))
+    named = [tool.get("poetry"), folder.toml("Pipfile"), extras, groups]
     named += [
         line for name in folder.find("requirements*.txt requirements/*.txt") for line in folder.text(name).split("\n")
     ]
-    required = any(re.match(r"pytest(?![\w.])", name) for name in _strings(named))
+    required = _names_pytest(named)
     tests = (folder.text(name) for name in folder.find("**/test_*.py **/*_test.py"))
     facts.add(pytest=configured or required or any(map(_FOR_PYTEST.search, tests)))
+    facts.values["group"] = _group_of_pytest(project, groups, extras)
+    is_apart = folder.has("tests/*.py") and not folder.has("tests/__init__.py")
+    facts.values["tests"] = " -s tests" if is_apart else ""
+
+
+def _names_pytest(value: Any) -> bool:
+    return any(re.match(r"pytest(?![\w.])", name) for name in _strings(value))
+
+
+def _group_of_pytest(project: dict[str, Any], groups: dict[str, Any], extras: dict[str, Any]) -> str:
+    """Return the option with which uv installs pytest, "" where it does so without one."""
+    uv = mapping(mapping(project.get("tool")).get("uv"))
+    default = uv.get("default-groups", ["dev"])
+    installed = [mapping(project.get("project")).get("dependencies"), uv.get("dev-dependencies")]
+    installed += (groups.get(name) for name in (groups if default == "all" else _strings(default)))
+    if _names_pytest(installed):
+        return ""
+    options = [("group", groups), ("extra", extras)]
+    found = (f" --{option} {name}" for option, table in options for name in table if _names_pytest(table[name]))
+    return next((each for each in found if shlex.quote(each.split()[-1]) == each.split()[-1]), "")
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -233,21 +271,25 @@ def _read_ruby(folder: Folder, facts: Facts) -> None:
 
 def _read_make(folder: Folder, facts: Facts) -> None:
     text = next((folder.text(name) for name in folder.find("GNUmakefile makefile Makefile")), "")
-    rules, phony, named = _read_rules(text.replace("\\\n", " "))
+    rules, named = _read_rules(text.replace("\\\n", " "))
     first = named or next((rule for rule in rules if not rule.startswith(".") and "%" not in rule), "")
-    built = [goal for goal in (first, "all", "build") if goal in {"all", "build"} and goal in rules]
-    goals = [*built[:1], *(goal for goal in ("check", "test") if goal in rules)]
+    built = {"all", "build"}
+    if built & set(rules.get("default", [])):
+        built.add("default")
+    goals = [goal for goal in (first, "all", "build") if goal in built and goal in rules][:1]
+    goals += (goal for goal in ("check", "test") if goal in rules)
     facts.add(make=goals, make_test={"check", "test"} & set(goals))
     facts.values["goals"] = "\n".join(
-        f"make {goal}" if goal in phony else f"if [ -e {goal} ]; then make -B {goal}; else make {goal}; fi"
+        f"make {goal}"
+        if goal in rules.get(".PHONY", [])
+        else f"if [ -e {goal} ]; then make -B {goal}; else make {goal}; fi"
         for goal in goals
     )
 
 
-def _read_rules(text: str) -> tuple[list[str], set[str], str]:
-    """Return the targets of a Makefile in their order, those that are no files, and the default goal that it sets."""
-    rules: list[str] = []
-    phony: set[str] = set()
+def _read_rules(text: str) -> tuple[dict[str, list[str]], str]:
+    """Return the targets of a Makefile in their order with what they need, and the default goal that it sets."""
+    rules: dict[str, list[str]] = {}
     named, in_define = "", False
     for line in text.split("\n"):
         in_define = line.startswith("define ") or (in_define and not line.startswith("endef"))
@@ -257,37 +299,60 @@ def _read_rules(text: str) -> tuple[list[str], set[str], str]:
         elif in_define or line.startswith("\t") or not colon or "=" in targets or re.match(r":{0,2}=", rest):
             continue
         elif not _ASSIGNED.match(rest.removeprefix(":")):
-            if ".PHONY" in targets.split():
-                phony.update(rest.split())
-            rules += targets.split()
-    return rules, phony, named
+            for target in targets.split():
+                rules.setdefault(target, []).extend(rest.removeprefix(":").split())
+    return rules, named
 
 
 def _read_cmake(folder: Folder, facts: Facts) -> None:
-    texts = [folder.text(name) for name in folder.find("**/CMakeLists.txt") if folder.has("CMakeLists.txt")]
-    text = re.sub(r"#[^\n]*", "", "\n".join(texts[:200]))
+    names = [*folder.find("**/CMakeLists.txt")][:200] if folder.has("CMakeLists.txt") else []
+    texts = {PurePosixPath(name).parent.as_posix(): re.sub(r"#[^\n]*", "", folder.text(name)) for name in names}
+    text = "\n".join(texts.values())
     switches = {name or cached: (state or kept).upper() for name, state, cached, kept in _CMAKE_SWITCH.findall(text)}
     declared = set(switches)
     switches.setdefault("BUILD_TESTING", "ON" if re.search(r"(?i)\binclude\s*\(\s*CTest\b", text) else "")
-    wanted: dict[str, str] = {}
+    off = {name for name, state in switches.items() if state in {"", "OFF", "FALSE", "NO", "0"}}
+    changes: dict[bool, list[dict[str, str]]] = {True: [], False: []}
+    for is_hint, conditions in _tests_of_cmake(texts, ".", ()):
+        wanted = {name: state for each in conditions for name, state in _wanted(each, switches)}
+        changes[is_hint].append({name: state for name, state in wanted.items() if (name in off) == (state == "ON")})
+    by_name = {name: "ON" for name in off & declared if _CMAKE_TESTS.fullmatch(name)}
+    hinted = min(filter(None, changes[True]), key=len, default=by_name)
+    changed = min(changes[False], key=len, default=hinted)
+    found = any(match[1].lower() != "add_subdirectory" and _is_test(match) for match in _CMAKE_COMMAND.finditer(text))
+    facts.add(cmake_tests=found or changed)
+    facts.values["options"] = "".join(f" -D{name}={state}" for name, state in sorted(changed.items()))
+
+
+def _is_test(command: re.Match[str]) -> bool:
+    """Tell whether a command of CMake adds tests, or hints at some."""
+    name = command[1].lower()
+    return "test" in name or (name in _CMAKE_HINTS and "test" in command[2].lower())
+
+
+def _tests_of_cmake(
+    texts: dict[str, str], place: str, around: tuple[str, ...]
+) -> Iterator[tuple[bool, tuple[str, ...]]]:
+    """Yield for each command of tests whether it is but a hint, and the conditions under which it is reached."""
     conditions: list[str] = []
-    found = False
-    for match in _CMAKE_COMMAND.finditer(text):
+    for match in _CMAKE_COMMAND.finditer(texts.pop(place, "")):
         command, arguments = match[1].lower(), match[2]
         if command in {"elseif", "else", "endif"} and conditions:
             conditions.pop()
         if command in {"if", "elseif", "else"}:
             conditions.append(arguments if command != "else" else "")
-        is_test = "test" in command or ("test" in arguments.lower() and command in {"add_subdirectory", "include"})
-        found = found or (is_test and command != "add_subdirectory")
-        for negation, name in re.findall(r"(NOT\s+)?(\w+)", " ".join(conditions)) if is_test else []:
-            if name in switches:
-                wanted[name] = "OFF" if negation else "ON"
-    off = {name for name, state in switches.items() if state not in {"ON", "TRUE", "YES", "1"}}
-    changed = {name: state for name, state in wanted.items() if (name in off) == (state == "ON")}
-    by_name = {name: "ON" for name in off & declared if _CMAKE_TESTS.fullmatch(name)}
-    facts.add(cmake_tests=found or changed or by_name)
-    facts.values["options"] = "".join(f" -D{name}={state}" for name, state in sorted((changed or by_name).items()))
+        if _is_test(match):
+            yield command in _CMAKE_HINTS, (*around, *conditions)
+        if command == "add_subdirectory" and (named := re.match(r'\s*"?([^\s"]+)', arguments)):
+            yield from _tests_of_cmake(texts, posixpath.normpath(f"{place}/{named[1]}"), (*around, *conditions))
+
+
+def _wanted(condition: str, switches: dict[str, str]) -> list[tuple[str, str]]:
+    """Return the states of switches that a condition wants; where one of several will do, the one of tests."""
+    named = [(name, "OFF" if no else "ON") for no, name in re.findall(r"(NOT\s+)?(\w+)", condition) if name in switches]
+    if re.search(r"\bOR\b", condition):
+        return [each for each in named if _CMAKE_TESTS.fullmatch(each[0])][:1] or named[:1]
+    return named
 
 
 def _read_others(folder: Folder, facts: Facts) -> None:
@@ -298,6 +363,12 @@ def _read_others(folder: Folder, facts: Facts) -> None:
     facts.add(dotnet_tests=any(re.search(tested, re.sub(r"(?s)<!--.*?(?:-->|\Z)", "", text)) for text in projects))
     rust = (folder.text(name) for name in folder.find("**/*.rs") if folder.has("Cargo.toml"))
     facts.add(rust_tests=any(re.search(r"#\[[\w:]*test", text) for text in rust))
+    meson = "\n".join(folder.text(name) for name in folder.find("**/meson.build"))
+    automake = "\n".join(folder.text(name) for name in folder.find("**/Makefile.am"))
+    facts.add(
+        meson_tests=re.search(r"(?m)^[^#'\n]*\btest\s*\(", meson),
+        automake_tests=re.search(r"(?m)^[ \t]*(?:\w+_)?TESTS[ \t]*\+?=", automake),
+    )
     modules = sum(1 for _ in folder.find("**/go.mod"))
     facts.add(go_modules=modules > 1)
     facts.values["every"] = "every " if modules > 1 else ""

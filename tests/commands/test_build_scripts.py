@@ -48,8 +48,23 @@ SILENT = "#!/bin/sh\n"
 RUNNERS = {
     "cargo": (
         {"Cargo.toml": "", "src/lib.rs": "#[tokio::test]\nfn a() {}\n", "../tools/cargo": SAYS},
-        "running 0 tests",
-        "running 1 test",
+        "running 5 tests\ntest result: ok. 0 passed; 0 failed; 5 ignored;",
+        "running 1 test\ntest result: ok. 1 passed; 0 failed; 0 ignored;",
+    ),
+    "pytest that skips all": (
+        {"pyproject.toml": "[tool.pytest]\n", "tests/test_a.py": "", "../tools/python3": SAYS},
+        "ss   [100%]\n2 skipped in 0.1s",
+        ".s   [100%]\n1 passed, 1 skipped in 0.1s",
+    ),
+    "pytest that is quiet": (
+        {"uv.lock": "", "conftest.py": "", "tests/test_a.py": "", "../tools/uv": SAYS},
+        "sssx   [100%]",
+        "s.sx   [100%]",
+    ),
+    "unittest of Poetry": (
+        {"poetry.lock": "", "tests/test_a.py": "", "../tools/poetry": SAYS},
+        "Ran 0 tests in 0.0s",
+        "Ran 2 tests in 0.0s",
     ),
     "go": ({"go.mod": "", "a_test.go": "", "../tools/go": SAYS}, "?   \ta\t[no test files]", "ok  \ta\t0.01s"),
     "go without a matching test": (
@@ -81,23 +96,52 @@ RUNNERS = {
         "No test files found, exiting with code 0",
         " Test Files  1 passed (1)\n      Tests  2 passed (2)",
     ),
+    "mocha": (
+        {"package.json": '{"scripts": {"test": "mocha"}}', "../tools/npm": SAYS},
+        "> mocha\n  0 passing (1ms)\n  3 pending",
+        "> mocha\n  10 passing (3ms)",
+    ),
+    "a script of a workspace": (
+        {
+            "package.json": '{"workspaces": ["p/*"], "scripts": {"test": "turbo run test"}}',
+            "p/a/package.json": '{"scripts": {"test": "vitest run --passWithNoTests"}}',
+            "../tools/npm": SAYS,
+        },
+        "a:test: No test files found, exiting with code 0\n Tasks:    1 successful, 1 total",
+        "a:test:       Tests  2 passed (2)\n Tasks:    1 successful, 1 total",
+    ),
     "node": ({"a.test.js": "", "../tools/node": SAYS}, "# tests 0\n# pass 0", "# tests 3\n# pass 3"),
     "Maven": (
         {"pom.xml": "", "src/test/java/a/b/c/d/e/ATest.java": "", "../tools/mvn": SAYS},
         "[INFO] No tests to run.\nBUILD SUCCESS",
         "[INFO] Tests run: 12, Failures: 0",
     ),
+    "Gradle": (
+        {
+            "build.gradle": "",
+            "src/test/java/ATest.java": "",
+            "../tools/gradle": "#!/bin/sh\nmkdir -p build/test-results/test\n"
+            """echo "<testsuite name='A' $SAID>" >build/test-results/test/TEST-A.xml; echo "$SAID"; exit ${CODE:-0}\n""",
+        },
+        'tests="0"',
+        'tests="3" skipped="0"',
+    ),
     ".NET": (
         {"a.csproj": '<PackageReference Include="xunit" />', "../tools/dotnet": SAYS},
         "No test is available in a.dll.",
         "Passed!  - Failed:     0, Passed:     3, Skipped:     0, Total:     3",
     ),
-    "Rails": ({"bin/rails": SAYS}, "0 runs, 0 assertions, 0 failures", "14 runs, 20 assertions, 0 failures"),
+    ".NET that skips all": (
+        {"a.csproj": '<PackageReference Include="xunit" />', "../tools/dotnet": SAYS},
+        "Test summary: total: 3, failed: 0, succeeded: 0, skipped: 3",
+        "Test summary: total: 3, failed: 0, succeeded: 3, skipped: 0",
+    ),
+    "Rails": ({"bin/rails": SAYS}, "9 runs, 0 assertions, 0 failures, 9 skips", "14 runs, 20 assertions, 0 failures"),
     "RSpec": ({".rspec": "", "../tools/rspec": SAYS}, "0 examples, 0 failures", "1 example, 0 failures"),
     "Rake": ({"Rakefile": "Rake::TestTask.new", "../tools/rake": SAYS}, "", "3 runs, 3 assertions"),
     "PHPUnit": (
         {"phpunit.xml": "", "vendor/bin/phpunit": SAYS},
-        "No tests executed!",
+        'No tests found in class "ATest".\nTests: 1, Assertions: 0, Warnings: 1.',
         "OK (3 tests, 5 assertions)",
     ),
     "Composer": (
@@ -115,6 +159,16 @@ RUNNERS = {
         "2 tests, 0 failures",
     ),
     "Swift": ({"Package.swift": "", "../tools/swift": SAYS}, "Executed 0 tests", "Executed 2 tests, with 0 failures"),
+    "Meson": (
+        {"meson.build": "project('a')\ntest('a', b)\n", "../tools/meson": SAYS},
+        "No tests defined.\nOk:                 0",
+        "Ok:                 3",
+    ),
+    "Automake": (
+        {"Makefile.am": "TESTS = a\n", "Makefile": "", "configure": SILENT, "../tools/make": SAYS},
+        "# TOTAL: 0\n# PASS:  0",
+        "# TOTAL: 2\n# PASS:  2",
+    ),
     "CTest": (
         {"CMakeLists.txt": "enable_testing()", "build/a": "", "../tools/cmake": SILENT, "../tools/ctest": CTEST},
         "No tests were found!!!",
@@ -163,6 +217,22 @@ def test_pytest_alone_runs_where_it_is_configured_also_beside_django(files: dict
         assert ("-m pytest -q" in script, "unittest" in script, "manage.py test" in script) == (True, False, False)
 
 
+GROUPS = {
+    "the group of uv": ('[dependency-groups]\ndev = ["pytest>=8"]\n', ""),
+    "a default group": ('[dependency-groups]\ntests = ["pytest"]\n[tool.uv]\ndefault-groups = ["tests"]\n', ""),
+    "all groups": ('[dependency-groups]\ntests = ["pytest"]\n[tool.uv]\ndefault-groups = "all"\n', ""),
+    "another group": ('[dependency-groups]\ndev = ["ruff"]\ntests = ["pytest"]\n', " --group tests"),
+    "an extra": ('[project.optional-dependencies]\ntest = ["pytest"]\n', " --extra test"),
+    "a name for no shell": ('[project.optional-dependencies]\n"a;b" = ["pytest"]\n', ""),
+}
+
+
+@pytest.mark.parametrize(("text", "option"), GROUPS.values(), ids=GROUPS)
+def test_uv_installs_the_group_that_has_pytest(text: str, option: str, tmp_path: Path):
+    script = script_for(tmp_path, {"pyproject.toml": text, "uv.lock": "", "tests/test_a.py": ""})
+    assert f" uv run{option} python -m pytest -q\n" in script
+
+
 @pytest.mark.parametrize("files", NO_PYTEST.values(), ids=NO_PYTEST)
 def test_a_word_of_pytest_configures_nothing(files: dict[str, str], tmp_path: Path):
     assert "manage.py test" in script_for(tmp_path / "django", files | {"manage.py": ""})
@@ -181,6 +251,8 @@ MAKEFILES = {
     "several targets": ("SRC = a b \\\n test:\nall test:: $(SRC)\n", ["all", "test"]),
     "a recipe and a comment": ("all:\n\ttest: x\n# check:\ndefine text\nbuild:\nendef\n", ["all"]),
     "none": ("install:\n\ndeploy: install\n", []),
+    "default needs all": ("default: all\n.DEFAULT:\n\tcd src && $(MAKE) $@\n", ["default"]),
+    "default deploys": ("default: deploy\nall:\n", ["all"]),
     "a program": ("$(BIN): a.c\nprog: b.c\n", []),
 }
 
@@ -250,9 +322,28 @@ CMAKE = {
     "the other branch": ("option(A OFF)\nif(A)\n  x()\nelse()\n  enable_testing()\nendif()\n", ""),
     "an inner file": ('option(A_BUILD_TESTS "x" OFF)\nadd_subdirectory(a)\n', " -DA_BUILD_TESTS=ON"),
     "a switch of that name": ('option(A_TESTS "x" OFF)\noption(SKIP_TESTS OFF)\nenable_testing()\n', " -DA_TESTS=ON"),
+    "one switch of several": (
+        "option(A_ALL OFF)\noption(A_TESTS OFF)\nif(A_ALL OR A_TESTS)\n  add_test(NAME a COMMAND a)\nendif()\n",
+        " -DA_TESTS=ON",
+    ),
+    "a switch of more tests": (
+        'option(A_TEST "x" ${A_MAIN})\noption(A_CUDA_TEST OFF)\nif(A_TEST)\n  add_test(NAME a COMMAND a)\nendif()\n',
+        "",
+    ),
     "CTest's switch": ("option(BUILD_TESTING OFF)\ninclude(CTest)\n", " -DBUILD_TESTING=ON"),
     "a comment": ("# option(A_TESTS OFF)\nenable_testing()\n", ""),
 }
+
+
+def test_cmake_follows_the_folders_that_it_adds(tmp_path: Path):
+    inner = {"a/CMakeLists.txt": "add_subdirectory(b)\n", "a/b/CMakeLists.txt": "add_test(NAME a COMMAND a)\n"}
+    text = "option(A_EXTRA OFF)\noption(A_SLOW_TESTS OFF)\nenable_testing()\n"
+    plain = script_for(tmp_path / "plain", {"CMakeLists.txt": f"{text}add_subdirectory(a)\n", **inner})
+    assert "cmake -S . -B build\n" in plain
+    off = script_for(
+        tmp_path / "off", {"CMakeLists.txt": f"{text}if(A_EXTRA)\nadd_subdirectory(a)\nendif()\n", **inner}
+    )
+    assert "cmake -S . -B build -DA_EXTRA=ON\n" in off
 
 
 @pytest.mark.parametrize(("text", "options"), CMAKE.values(), ids=CMAKE)
@@ -305,7 +396,41 @@ PARTS = {
     "folders of CMake": ({"CMakeLists.txt": "add_subdirectory(a)", "a/CMakeLists.txt": ""}, "CMake", ""),
     "tests of Python": ({"setup.py": "", "tests/test_a.py": ""}, "Python", ""),
     "what git ignores mostly": ({"go.mod": "", "node_modules/a/package.json": "{}", "vendor/a/setup.py": ""}, "Go", ""),
-    "Swift": ({"Package.swift": "", "CMakeLists.txt": ""}, "Swift", ""),
+    "Swift": ({"Package.swift": "", "CMakeLists.txt": "", "Sources/a/CMakeLists.txt": ""}, "Swift", ""),
+    "tests of a package": (
+        {"package.json": '{"scripts": {"test": "x"}}', "test/a.test.js": "", "test/b/c.test.js": ""},
+        "JavaScript",
+        "",
+    ),
+    "sources beside the tests": (
+        {"pyproject.toml": '[tool.pytest]\ntestpaths = ["tests"]', "a/b.py": "", "tests/test_a.py": ""},
+        "Python",
+        "",
+    ),
+    "a lock file alone": ({"go.mod": "", "js-store/yarn.lock": ""}, "Go", ""),
+    "a part that cannot pass": (
+        {"a/pubspec.yaml": "", "a/test/a_test.dart": "", "b/pubspec.yaml": ""},
+        "Dart",
+        "Dart (b/pubspec.yaml)",
+    ),
+    "requirements of tools": ({"requirements.txt": "", "meson.build": ""}, "Meson", "Python (requirements.txt)"),
+    "a Makefile with goals": ({"Makefile": "all:\n", "meson.build": ""}, "make", "Meson (meson.build)"),
+    "folders of Meson": ({"meson.build": "", "a/meson.build": ""}, "Meson", ""),
+    "vendored parts": (
+        {"deps/a/CMakeLists.txt": "", "b/go.mod": ""},
+        "Go",
+        "CMake (deps/a/CMakeLists.txt)",
+    ),
+    "a language without a build": (
+        {"go.mod": "", "a.go": "", "native/b.nim": ""},
+        "Go",
+        "Nim (native/b.nim)",
+    ),
+    "a few files of a language": (
+        {"go.mod": "", "x.nim": "", **{f"{number}.go": "" for number in range(10)}},
+        "Go",
+        "",
+    ),
     "folders alone": (
         {"s/a/go.mod": "", "s/b/Cargo.toml": "", "docs/package.json": "{}"},
         "Go, Rust",
@@ -322,6 +447,28 @@ def test_every_language_is_built_or_named_as_left_out(files: dict[str, str], bui
     told = [note for note in found.notes if note.startswith("Left out")]
     assert told == ([f"Left out: {left_out}. Add to build.sh what should count."] if left_out else [])
     assert ("# Left out: " in found.text) == bool(left_out)
+
+
+def test_helpers_stand_for_no_project_that_nothing_builds(tmp_path: Path):
+    files = {"src/a.zig": "", "src/b.zig": "", "tools/c.py": "d = 1\n"}
+    found = build_script_for(lay(tmp_path, files))
+    assert found is not None
+    assert "No build was found for Zig (src/a.zig): build.sh fails until it has one." in found.notes
+    lay(tmp_path, {"build.sh": found.text})
+    done = build(tmp_path)
+    assert (done.returncode, done.stderr) == (1, "build.sh: put the commands here that build and test the Zig files\n")
+
+
+def test_what_holds_of_several_parts_is_told_once(tmp_path: Path):
+    parts = [f"{name}/Cargo.toml" for name in "abcdefgh"]
+    found = build_script_for(lay(tmp_path, dict.fromkeys(parts, "")))
+    assert found is not None
+    named = ", ".join(f"Rust ({part})" for part in parts[:6])
+    locks = ", ".join(f"{name}/Cargo.lock" for name in "abcdef")
+    assert found.notes == [
+        f"No tests were found for {named}, 2 more parts: build.sh says only whether they build.",
+        f"The first build writes {locks}, 2 more files: commit them, or let git ignore them.",
+    ]
 
 
 def test_every_module_of_go_is_built_and_tested_also_a_new_one(tmp_path: Path):
