@@ -16,11 +16,12 @@ from code_commit.codebase.make import make_codebase, summary_of, write_parts
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
 from code_commit.errors import ApplyError, LLMError, NotSetUpError
-from code_commit.exchange import CHARACTERS_PER_TOKEN, Complete
+from code_commit.exchange import CHARACTERS_PER_TOKEN, Complete, ExchangeListener, Prompt, Response
 from code_commit.files import read_regular_file
 from code_commit.interrupts import hold_signals
 from code_commit.llm.asking import asking
 from code_commit.llm.models import check_base_url
+from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project
 from code_commit.prompts.layout import Task
 from code_commit.prompts.next import Room
@@ -145,9 +146,25 @@ def start_run(
         if plan.inputs.is_main:
             if codebase is not None:
                 log.add_warnings(codebase_warnings(plan, codebase))
-            run = replace(run, complete=stack.enter_context(asking(plan.llm, project, log)))
+            complete = stack.enter_context(asking(plan.llm, project, log))
+            run = replace(run, complete=guarded(complete, plan.llm, builder, log))
             _keep_ignore_files(rules, log)
         yield run
+
+
+def _asks_program(llm: LlmConfig | None) -> bool:
+    """Tell whether a program may be asked, which can go anywhere."""
+    return llm is not None and "command" in [each.choice.provider for each in (llm, llm.fallback) if each]
+
+
+def guarded(complete: Complete, llm: LlmConfig, builder: Builder, log: RunLog) -> Complete:
+    """Return the function that asks; where that may be a program, it raises BuildError for a changed protected file."""
+
+    def ask(prompt: Prompt, listener: ExchangeListener) -> Response:
+        with builder.guarding("the program that is the LLM", partial(log.add_warning, "build")):
+            return complete(prompt, listener)
+
+    return ask if _asks_program(llm) else complete
 
 
 def keep_latest_runs(plan: RunPlan, log: RunLog) -> None:
@@ -214,10 +231,10 @@ def _keep_ignore_files(rules: Rules, log: RunLog) -> None:
 
 
 def _before_end(plan: RunPlan, log: RunLog, status: Status) -> None:
-    """Roll back a failed run if `--rollback` is set, and review what the builds changed."""
+    """Roll back a failed run if `--rollback` is set, and review what builds, or a program that is the LLM, changed."""
     if plan.settings.rollback and status != Status.SUCCESS and log.snapshot.is_dir():
         _roll_back(plan, log)
-    if plan.tree is not None and any(log.folder.glob("*-build.txt")):
+    if plan.tree is not None and (_asks_program(plan.asked) or any(log.folder.glob("*-build.txt"))):
         log.add_warning("review", *review_changes(plan.project, plan.tree, log.record))
 
 

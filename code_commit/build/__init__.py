@@ -3,8 +3,8 @@
 import os
 import shlex
 import signal
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,6 +82,24 @@ class Builder(AbstractContextManager["Builder"]):
             self._put_back(self._before)
         result = _result(ending, in_sandbox=self._sandbox is not None)
         return result if result.passed else replace(result, refused=self._refusal(bytes(tail)))
+
+    @contextmanager
+    def guarding(self, who: str, warn: Callable[[str], object]) -> Iterator[None]:
+        """Put back the protected files that `who` changes inside the block. Raises BuildError if there are any.
+
+        An exception of the block is raised again, and `warn` told of the change.
+        """
+        if self._before is None:
+            self._before = self._remember()
+        try:
+            yield
+        except BaseException:
+            try:
+                self._put_back(self._before, who)
+            except BuildError as error:
+                warn(str(error))
+            raise
+        self._put_back(self._before, who)
 
     def _refusal(self, tail: bytes) -> str:
         """Return the line that says that the sandbox refused something; "" without a sandbox."""

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Self
 
 from code_commit.apply.lock import locked
-from code_commit.build import harden_process
+from code_commit.build import Builder, harden_process
 from code_commit.check import RunPlan
 from code_commit.check.codebase import require_no_key
 from code_commit.codebase.additions import without_passed, without_progress
@@ -33,6 +33,7 @@ from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
 from code_commit.runs.words import count
 from code_commit.settings import Settings
+from code_commit.start import guarded
 from code_commit.status import Status
 from code_commit.terminal import shown
 from code_commit.workflow import ask
@@ -142,8 +143,9 @@ class FileChooser:
         shape = Shape({*files, *selection.left_out.get(EXCLUDED, ())}, show, find_missing)
         with locked(project), self._open_log(asked, request) as log:
             self.log = log
-            with self.progress, asking(asked, project, log) as complete:
-                return interruptible(lambda: choose_files(prompt, shape, partial(ask, complete), log))
+            with self.progress, asking(asked, project, log) as complete, Builder(project, plan.sandbox) as builder:
+                asks = partial(ask, guarded(complete, asked, builder, log))
+                return interruptible(lambda: choose_files(prompt, shape, asks, log))
 
     def _is_small(self, survey: Survey, selection: Selection, request: CodebaseRequest, choice: int) -> bool:
         """Tell whether two changes with all files whole read less than a choice and two changes after it."""

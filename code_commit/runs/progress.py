@@ -284,13 +284,15 @@ def _closing_lines(record: RunRecord) -> list[str]:
         return []
     log = [f"Log: {record.log_dir}"] if not record.is_main else []  # which says at its start where it is
     done = words.done_by_build(record)
-    besides = [f"The build also {done} (unless you did); undo does not take that back."] if done else []
+    besides = (
+        [f"{words.who_changed(record)} also {done} (unless you did); undo does not take that back."] if done else []
+    )
     if rewritten := words.rewritten_by_build(record):
         besides = [f"The build also {rewritten} (unless you did); {record.log_dir}/{BUILT_DIFF} shows it.", *besides]
     then = "" if record.command == "undo" else " Then commit it, or take it back: code-commit undo."
     review = [f"Look at it: code-commit diff.{then}"] if totals.files_changed else []
     if record.message and record.status == Status.SUCCESS:
-        return [f"{record.message[0].upper()}{record.message[1:]}.", *review, *(log if review else [])]
+        return [f"{record.message[0].upper()}{record.message[1:]}.", *besides, *review, *(log if review else [])]
     if record.status not in (Status.SUCCESS, Status.BUILD_FAILED):
         cost = words.cost_in_words(totals.cost)
         return [*besides, f"Cost: {cost} (no reply says how much)."] if totals.unsettled_usd else besides

@@ -12,6 +12,7 @@ from code_commit.changes import AppliedChange, FileKind
 from code_commit.exchange import Cost
 from code_commit.paths.checks import file_kind
 from code_commit.runs.record import FIRST_SHELL_SIGNAL_CODE, Attempt, BuildResult, FileChoice, Retry, RunRecord, Totals
+from code_commit.settings import PROGRAM
 from code_commit.status import Status
 from code_commit.terminal import shown
 
@@ -97,6 +98,12 @@ def done_by_build(record: RunRecord) -> str:
     more = f": {names}{f' and {unnamed:,} more' if unnamed else ''}" if names else ""
     left = [f"left {count(record.new_files, 'new file')}{more}"] if record.new_files else []
     return " and ".join(changed + left)
+
+
+def who_changed(record: RunRecord) -> str:
+    """Return who may have done what no answer did, as a sentence begins."""
+    has_program = any(attempt.model.startswith(PROGRAM) for attempt in record.attempts)
+    return "The build, or the program that is the LLM," if has_program else "The build"
 
 
 def awaited(record: RunRecord) -> str:

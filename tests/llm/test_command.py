@@ -115,6 +115,43 @@ def test_an_agents_command_finds_no_tree(project_folder, tmp_path, run_code_comm
     assert project_folder not in folder.parents
 
 
+CHANGED = {
+    "an answer": ("printf '^^^ok.txt\\nok\\n^^^end\\n'", [], 5),
+    "words": ("echo no blocks", ["--on-rejected", "stop"], 5),
+    "a failure": ("exit 9", [], 3),
+    "a dry run": ("printf '^^^ok.txt\\nok\\n^^^end\\n'", ["--dry-run"], 5),
+    "a choice": ("printf '^^^files\\nok.txt\\n^^^end\\n'", ["--rollup", "select", "--select-model"], 5),
+}
+
+
+@pytest.mark.parametrize(("answer", "options", "code"), CHANGED.values(), ids=CHANGED)
+def test_a_program_that_changes_what_is_protected_makes_no_build_pass(
+    answer, options, code, project_folder, tmp_path, run_code_commit: Run
+):
+    """An agent's command may go anywhere: it must not weaken build.sh and have that called a passing build."""
+    (project_folder / "large.txt").write_text("line\n" * 40_000)
+    before = (project_folder / "build.sh").read_bytes()
+    script = f"cd {project_folder}; printf '#!/bin/sh\\nexit 0\\n' >build.sh; {answer}"
+    model = f"command:/bin/sh -c {shlex.quote(script)}"
+    words = [*options, model, "--model", "replay:none"] if "--select-model" in options else [*options, "--model", model]
+    (project_folder / "none").mkdir()
+    done = run_code_commit(project_folder, *words, "--sandbox", "off")
+    said = " ".join(done.stderr.split())
+    assert (done.returncode, (project_folder / "build.sh").read_bytes()) == (code, before), said
+    assert "the program that is the LLM changed protected files; it was put back: build.sh" in said
+    assert (project_folder / "ok.txt").read_text() == "not yet\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--dry-run"]])
+def test_what_else_a_program_changes_is_told(options, project_folder, tmp_path, run_code_commit: Run):
+    script = f"echo x >{project_folder}/stray.txt; printf '^^^ok.txt\\nok\\n^^^end\\n'"
+    model = f"command:/bin/sh -c {shlex.quote(script)}"
+    done = run_code_commit(project_folder, "--model", model, "--sandbox", "off", *options)
+    assert done.returncode == 0, done.stderr
+    told = "The build, or the program that is the LLM, also left 1 new file: stray.txt (unless you did)"
+    assert told in " ".join(done.stderr.split())
+
+
 def test_an_answer_of_a_program_is_verified_as_any_other(project_folder, tmp_path, run_code_commit: Run):
     model = write_program(tmp_path, "^^^build.sh\nexit 0\n^^^end\n")
     done = run_code_commit(project_folder, "--model", model, "--sandbox", "off", "--on-rejected", "stop")

@@ -40,7 +40,7 @@ def _lines(run: LoggedRun) -> Iterator[str]:
     yield from _section("Changed tests, CI files and build files", [code(line) for line in run.checks(changes)])
     yield from _section("Warnings", [code(warning) for warning in run.warnings])
     if done := words.done_by_build(record):
-        yield from ("", f"The build also {code(done)}")
+        yield from ("", f"{words.who_changed(record)} also {code(done)}")
     if rewritten := words.rewritten_by_build(record):
         yield from ("", f"The build also {code(rewritten)}")
     files = [_change(file) for file in changes.files] + [f"{code(path)}, not known" for path in changes.unknown]
