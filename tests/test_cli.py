@@ -27,6 +27,7 @@ MISSPELT = {
     "a task without quotes that names a command": (["-m", "Fix", "log", "--last"], "code-commit -m 'Fix log' ...\n"),
     "a task of run without -m": (["run", "fix", "it"], "fix it; for a task: code-commit run -m 'fix it'\n"),
     "an empty paragraph": (["-m", "Fix", "-m", " "], "argument -m: one of the texts is empty"),
+    "a paragraph of standard input": (["-m", "Fix", "-m", "-"], "- reads the task from standard input: give it alone"),
     "an empty value": (["--base-url", ""], "--base-url: is empty: give it a value, or leave the option out"),
     "help": (["help"], "there is no command 'help'; did you mean '--help'?"),
     "version": (["version"], "there is no command 'version'; did you mean '--version'?"),

@@ -187,6 +187,8 @@ class _Paragraph(argparse.Action):
         earlier = getattr(found, self.dest, None)
         if earlier is not None and not (earlier.strip() and text.strip()):
             raise argparse.ArgumentError(self, "one of the texts is empty: give it words, or leave it out")
+        if earlier is not None and "-" in (earlier, text):
+            raise argparse.ArgumentError(self, "- reads the task from standard input: give it alone")
         setattr(found, self.dest, text if earlier is None else f"{earlier}\n\n{text}")
 
 

@@ -1,6 +1,7 @@
 """`code-commit diff`: what a run changed in all, from the originals of its snapshot to the files that it left."""
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -73,18 +74,30 @@ def net_diff(
 
     `prefix` stands before every path. The diff is of what `git` would store, where that is given. `paths` are
     files, folders or patterns of them (`*` matches `/` too, as in git's pathspecs); without any the diff is of all.
+    Raises NotSetUpError for one that can match nothing.
     """
     edits, unknown = net_edits(folder, root)
     if paths:
+        paths = [_from_root(path, root) for path in paths]
         edits = [edit for edit in edits if _matches(edit.path, paths)]
         unknown = [path for path in unknown if _matches(path, paths)]
     changes, diff = diff_files(edits, git, prefix, lambda: known_text(folder))
     return NetDiff(diff, unknown, changes)
 
 
+def _from_root(path: str, root: Path) -> str:
+    """Return a path or a pattern as it counts from the root. Raises NotSetUpError for one that no change can meet."""
+    if re.match(r":[(!^/]", path):
+        raise NotSetUpError(f"{shown(path)} is pathspec magic of git, which is not read here: name paths or patterns")
+    places = (os.path.relpath(place, root) for place in (root / path, os.path.realpath(root / path)))
+    place = next((place for place in places if place.split("/")[0] != os.pardir), None)
+    if place is None:
+        raise NotSetUpError(f"{shown(path)} lies outside of the project: paths count from its root")
+    return place
+
+
 def _matches(path: str, patterns: Sequence[str]) -> bool:
-    plain = (os.path.normpath(pattern) for pattern in patterns)
-    return any(each in (path, ".") or path.startswith(f"{each}/") or fnmatchcase(path, each) for each in plain)
+    return any(each in (path, ".") or path.startswith(f"{each}/") or fnmatchcase(path, each) for each in patterns)
 
 
 def net_edits(folder: Path, root: Path) -> tuple[list[FileEdit], list[str]]:

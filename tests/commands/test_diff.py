@@ -220,9 +220,20 @@ def test_of_a_file_with_a_filter_it_says_that_git_may_refuse_it(root: Path, run_
 def test_a_part_of_the_diff_and_its_numbers(root: Path, run_code_commit: Run):
     whole = run_code_commit(root, "diff", "--stat").stdout.splitlines()
     assert any(row.startswith("delete  gone.txt  +0 -1") for row in whole)
-    for pattern in ("gone.txt", "./gone.txt", "*.txt", "."):
+    for pattern in (
+        "gone.txt",
+        "./gone.txt",
+        "*.txt",
+        ".",
+        str(root / "gone.txt"),
+        f"../{root.name}/gone.txt",
+        f"{root}/*",
+    ):
         assert "--- a/gone.txt\n" in run_code_commit(root, "diff", "latest", "--", pattern).stdout, pattern
     done = run_code_commit(root, "diff", "--", "elsewhere/")
     assert (done.returncode, done.stdout, "changed nothing there" in done.stderr) == (0, "", True)
+    for path, words in {"../gone.txt": "lies outside", "/etc": "lies outside", ":!gone.txt": "pathspec magic"}.items():
+        done = run_code_commit(root, "diff", "--", path)
+        assert (done.returncode, done.stdout, words in done.stderr) == (2, "", True), "it is not said to be unchanged"
     done = run_code_commit(root, "diff", "latest", "gone.txt")
     assert (done.returncode, "unrecognized arguments: gone.txt" in done.stderr) == (2, True)
