@@ -209,6 +209,11 @@ def provider_of(model: str) -> str:
     return choose_model(model).provider
 
 
+def full_name_of(model: str) -> str:
+    """Return a model's name with its provider, as the record of a run has it. Raises as `provider_of`."""
+    return str(choose_model(model))
+
+
 def uses_provider(directory: Folder, provider: str) -> bool:
     """Tell whether a project's settings name a model of the provider, or agent-config has its key.
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import signal
 import stat
 import sys
 import time
@@ -11,6 +12,7 @@ from concurrent.futures import Future as Answer
 from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -21,6 +23,7 @@ from distributed import Client, LocalCluster
 from code_commit.errors import ClusterError, NotSetUpError
 from code_commit.fleet import FleetOptions
 from code_commit.fleet.processes import TICK
+from code_commit.interrupts import ENDING_SIGNALS, signals_blocked
 from code_commit.runs.words import count, duration
 from code_commit.version import __version__
 
@@ -137,16 +140,18 @@ def _local_cluster(at_once: int) -> LocalCluster:
             "distributed.admin.system-monitor.interval": "10s",
         }
     )
-    return LocalCluster(
-        n_workers=processes,
-        threads_per_worker=-(-at_once // processes),
-        memory_limit=0,
-        dashboard_address="127.0.0.1:0",
-        scheduler_kwargs={"dashboard": False},
-        silence_logs=logging.CRITICAL,
-        security=True,
-        preload=__name__,
-    )
+    resource_tracker.ensure_running()  # as it starts it unblocks signals
+    with signals_blocked():  # also in what is started here, until `dask_setup`
+        return LocalCluster(
+            n_workers=processes,
+            threads_per_worker=-(-at_once // processes),
+            memory_limit=0,
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=logging.CRITICAL,
+            security=True,
+            preload=__name__,
+        )
 
 
 def own_folder() -> Path:
@@ -167,9 +172,13 @@ def own_folder() -> Path:
 def dask_setup(worker: Any) -> None:
     """Take a worker on this machine out of the terminal's process group: an interrupt is its client's.
 
-    Nor does it import from the folder that its builds may write to.
+    Signals were blocked until now, and an interrupt that waits is dropped. Nor does it import from the folder that its
+    builds may write to.
     """
     os.setpgid(0, 0)
+    former = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING_SIGNALS)
+    signal.signal(signal.SIGINT, former)
     sys.path[:] = [path for path in sys.path if path != worker.local_directory]
 
 

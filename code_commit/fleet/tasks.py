@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, ValidationInfo, field_validator
 from pydantic_core import from_json
 
-from code_commit.api import check_settings, provider_of
+from code_commit.api import check_settings, full_name_of, provider_of
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import NAME, RESERVED, Result
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text
@@ -184,16 +184,18 @@ class FleetTask(BaseModel):
 
     def ended(self, status: Status, message: str = "", **facts: Any) -> Result:
         """Return a result of the task; `facts` are further members. Without a run it costs nothing."""
+        model = self.settings.get("model")
         line: dict[str, Any] = {
             "identity": self.identity,
+            "model": full_name_of(model) if model else "",
             "repository": self.repository,
             "base": self.commit,
             "query": self.query.strip().split("\n")[0],
             "task": self.task or self.id,
             "label": self.label,
         }
-        facts = {"exit_code": status.exit_code, "cost_usd": 0.0, **facts}
-        return Result(self.id, self.digest, status, message=message, **line, **facts)
+        facts = {"exit_code": status.exit_code, "cost_usd": 0.0, **line, **facts}
+        return Result(self.id, self.digest, status, message=message, **facts)
 
     @property
     def place(self) -> str:

@@ -12,6 +12,7 @@ from fleet_tools import (
     PRICES,
     RIGHT,
     WRONG,
+    descendants_of,
     fleet_words,
     is_running,
     make_answers,
@@ -36,6 +37,12 @@ def start_here(tasks, *arguments):
         text=True,
         start_new_session=True,
     )
+
+
+def workers_of(fleet: int) -> list[int]:
+    """Return the processes of the workers of a fleet on this machine."""
+    spawned = processes_with("--multiprocessing-fork")
+    return [pid for pid in descendants_of(fleet) if pid in spawned and is_running(pid)]
 
 
 @pytest.mark.slow
@@ -126,3 +133,21 @@ def test_the_second_interrupt_ends_what_runs_the_third_leaves_and_still_nothing_
         assert fleet.stderr.read() == ""
     assert results(tmp_path) == {}
     wait_for(lambda: not processes_with(str(tmp_path)), pause=0.2)
+
+
+@pytest.mark.slow
+def test_a_worker_that_starts_anew_does_not_get_the_terminals_interrupt_and_its_builds_get_their_own(tmp_path):
+    build = (
+        f"touch {tmp_path}/built-$$; trap 'touch {tmp_path}/trapped' INT; kill -INT $$; sleep 1; test -e {tmp_path}/go"
+    )
+    answers = make_answers(tmp_path / "answers", RIGHT)
+    line = task("a", make_repository(tmp_path / "repository", build), answers, settings={"sandbox": "off"})
+    with start_here(make_list(tmp_path / "tasks.jsonl", line), "--at-once", "1") as fleet:
+        wait_for((tmp_path / "trapped").exists)
+        (worker,) = workers_of(fleet.pid)
+        os.kill(worker, signal.SIGKILL)
+        wait_for(lambda: workers_of(fleet.pid) not in ([], [worker]))
+        os.killpg(fleet.pid, signal.SIGINT)
+        _, complaint = fleet.communicate(timeout=300)
+    assert fleet.returncode == 130, complaint
+    assert "Traceback" not in complaint

@@ -1,6 +1,7 @@
 """A green result becomes a branch in the user's clone: every state of it, and nothing else of the clone changes."""
 
 import json
+import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -341,7 +342,7 @@ def test_a_moved_base_is_a_result_of_its_own_branch(fleet):
 
 
 @pytest.mark.slow
-def test_a_second_campaign_does_again_only_what_has_to_be(cluster, server, tmp_path):
+def test_a_second_campaign_does_again_only_what_has_to_be(cluster, forked_fleet, server, tmp_path):
     """One base is as it was, one moved elsewhere (it is only built again), one moved in the changed file."""
     roots = {name: make_repository(tmp_path / name) for name in ("same", "moved", "conflicting")}
     tasks = make_list(
@@ -352,7 +353,7 @@ def test_a_second_campaign_does_again_only_what_has_to_be(cluster, server, tmp_p
     change(roots["conflicting"], "other\n")
 
     def land_all():
-        done = cluster.run_fleet(tasks, "--land", str(tmp_path / "out"), listed=False)
+        done = forked_fleet.run(["fleet", "--land", str(tmp_path / "out")], tmp_path, os.environ)
         return done.returncode, [line.split(": ")[:2] for line in done.stdout.splitlines()]
 
     assert land_all() == (1, [["conflicting", "conflicts"], ["moved", "base moved"], ["same", "landed"]])

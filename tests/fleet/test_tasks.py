@@ -10,6 +10,7 @@ from fleet_tools import make_list, make_repository, task
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.repositories import find_unfit
 from code_commit.fleet.tasks import FleetTask, list_repositories, make_matrix, read_tasks
+from code_commit.status import Status
 
 MISTAKES = [
     ({"id": "../a"}, "id: must be a name of letters"),
@@ -241,3 +242,11 @@ def test_a_base_url_stays_with_the_provider_of_its_own_line_or_list(tmp_path):
     lines[1]["settings"] = {}
     (made,) = make_matrix(read_tasks(make_list(tmp_path / "tasks.jsonl", *lines)), ["model=anthropic"], 1)
     assert (made.settings["model"], made.settings["base_url"]) == ("anthropic", f"openai:{url}")
+
+
+@pytest.mark.parametrize(("model", "told"), [("openai:x", "openai:x"), ("replay:a/b", "replay:a/b"), ("", "")])
+def test_what_no_run_began_for_stands_under_the_model_that_was_asked_for(model, told):
+    settings = {"model": model} if model else {}
+    one = FleetTask(id="a", repository="x", query="q", settings=settings)
+    assert one.ended(Status.NOT_SET_UP, "no clone").model == told
+    assert one.ended(Status.SUCCESS, model="chat:fallback").model == "chat:fallback"
