@@ -20,7 +20,8 @@ from code_commit.fleet.processes import TaskSupervision, WorkerError
 from code_commit.fleet.results import TaskOutcome, packed, read_own, write_own
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.unfinished import STARTS, cost_in_log, latest_log, log_path, starts_file
-from code_commit.fleet.worker import TASK_PREFIX, interrupted, left_log, machine_failed, run_task
+from code_commit.fleet.worker import TASK_PREFIX, left_log, machine_failed, run_task
+from code_commit.status import Status as TaskStatus
 from code_commit.version import __version__
 
 
@@ -33,7 +34,7 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
         message = f"the worker has code-commit {__version__}, this is {version}: make them the same"
         return TaskOutcome(replace(machine_failed(task, message), worker=worker.address))
     if fleet in _drained:
-        return TaskOutcome(interrupted(task))
+        return TaskOutcome(task.ended(TaskStatus.INTERRUPTED))
     if sync(worker.loop, worker.scheduler.event_is_set, name=event):
         return None
     sync(worker.loop, worker.scheduler.event_set, name=event)

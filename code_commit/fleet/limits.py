@@ -82,15 +82,18 @@ class Budget:
         """Return a task's grant in US dollars, infinite without a limit; None where it must wait for others.
 
         It is what the dearest task of the host has cost, or all useful answers where none has cost anything; at least
-        a useful answer and the next call. A task that came back gets as much again as it has spent.
+        a useful answer and the next call. A task that came back from a grant gets beside that call as much as it has
+        spent, or all useful answers: a small grant shortens an answer, and one that is cut off is paid for in vain.
         """
         free = self._ledger.left
         if free == float("inf"):
             return free
         if free <= ROUNDING and not self._grants:
             self._refused[need.host] = _MOST_REFUSED
-        call = need.call + need.spent if need.call else self._called.get(need.host, 0.0)
-        usual = self._dearest[need.host] or need.answer * need.attempts
+        all_answers = need.answer * need.attempts
+        usual, call = self._dearest[need.host] or all_answers, need.call or self._called.get(need.host, 0.0)
+        if need.call and need.spent:
+            call += max(need.spent, all_answers)
         grant = min(max(usual, call, need.answer, _LEAST), need.limit or float("inf"))
         if free <= ROUNDING or (free < grant - ROUNDING and self._grants):
             return None

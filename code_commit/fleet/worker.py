@@ -83,11 +83,6 @@ def machine_failed(task: FleetTask, message: str) -> Result:
     return task.ended(**_MACHINE_FAILED, message=message)
 
 
-def interrupted(task: FleetTask) -> Result:
-    """Return the result of a task that did not begin."""
-    return task.ended(**_INTERRUPTED)
-
-
 class _Run:
     """The run of a task in its clone. It reports the log as it grows, and returns the outcome."""
 

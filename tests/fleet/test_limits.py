@@ -66,6 +66,8 @@ def test_a_grant_that_is_too_little_for_the_next_call_is_made_larger():
     assert budget.take(1, ONE) == 0.5, "what is not known better counts as dear"
     assert budget.settle(1, 0.4, call=0.5), "and what it has paid for is not lost"
     assert budget.take(2, ONE._replace(call=0.5, spent=0.4)) == 0.9, "the call, and as much again as it has spent"
+    assert budget.settle(2, 0.4, call=0.5)
+    assert budget.take(3, ONE._replace(call=0.1, spent=0.08)) == pytest.approx(0.42), "or what its answers may cost"
     assert not budget.is_used_up
 
 
