@@ -159,6 +159,11 @@ RUNNERS = {
         "2 tests, 0 failures",
     ),
     "Swift": ({"Package.swift": "", "../tools/swift": SAYS}, "Executed 0 tests", "Executed 2 tests, with 0 failures"),
+    "Dart": (
+        {"pubspec.yaml": "", "test/a_test.dart": "", "../tools/dart": SAYS},
+        "00:00 +0 ~3: All tests skipped.",
+        "00:00 +3: All tests passed!",
+    ),
     "Meson": (
         {"meson.build": "project('a')\ntest('a', b)\n", "../tools/meson": SAYS},
         "No tests defined.\nOk:                 0",
