@@ -341,3 +341,12 @@ def test_files_that_the_output_names_are_added(layout, label, project_folder: Pa
     assert done.returncode == 0, done.stderr
     prompt = (the_log(project_folder) / "1-query.txt").read_text()
     assert f"{label}\n--- far.txt ---\na line that says what is expected\n" in prompt
+
+
+def test_no_command_is_promised_for_a_run_whose_log_the_build_removed(project_folder: Path, run_code_commit: Run):
+    build_with(project_folder, "rm -rf agent-config/logs")
+    done = run_code_commit(project_folder, "--build-first", *replay(project_folder))
+    said = " ".join(done.stderr.split())
+    assert (done.returncode, "agent-config/logs (removed, and cannot be put back" in said) == (5, True), said
+    assert "is gone: no command can continue this run or take it back." in said
+    assert "code-commit resume" not in said

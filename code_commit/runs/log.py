@@ -145,8 +145,11 @@ class RunLog:
         self.record.error = records.error_facts(known, self.record.attempts)
         with suppress(LogError):
             self.finish(status, message, exit_code=getattr(known, "exit_code", None))
-        for line in ways_on(self.record, argument_of(self.folder)):
-            error.add_note(line)
+        if (self.folder / "run.json").is_file():
+            for line in ways_on(self.record, argument_of(self.folder)):
+                error.add_note(line)
+        else:  # a build without a sandbox can remove it
+            error.add_note(f"{self.record.log_dir} is gone: no command can continue this run or take it back.")
 
     def first_build_log(self) -> BuildLog:
         """Open 0-build.txt, for the build before anything is sent; the caller sets the build's result on it."""

@@ -322,7 +322,8 @@ def ways_on(record: RunRecord, argument: str) -> Iterator[str]:
         yield "Then start a new run: resume would send the same prompt again."
     elif record.has_next_step:
         kind = record.error.kind if record.error else None
-        elsewhere = "; add --base-url URL to ask another address" if kind in ("network", "refused") else ""
+        has_address = kind in ("network", "refused") and not record.model.startswith(PROGRAM)
+        elsewhere = "; add --base-url URL to ask another address" if has_address else ""
         elsewhere += "; another model needs a new run" if kind == "refused" else ""
         yield f"code-commit resume{argument} continues this run{elsewhere}."
     if files := record.totals.files_changed:

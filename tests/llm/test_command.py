@@ -140,6 +140,7 @@ def test_a_program_that_changes_what_is_protected_makes_no_build_pass(
     assert (done.returncode, (project_folder / "build.sh").read_bytes()) == (code, before), said
     assert "the program that is the LLM changed protected files; it was put back: build.sh" in said
     assert (project_folder / "ok.txt").read_text() == "not yet\n"
+    assert "--base-url" not in said, "a program has no address"
 
 
 @pytest.mark.parametrize("options", [[], ["--dry-run"]])
