@@ -92,6 +92,9 @@ def test_what_follows_the_build_runs_when_it_is_red_only():
             ("actions/checkout", "actions/setup")
         )
         assert is_before or step["if"].startswith("failure() && "), step
+    for step in workflow["jobs"]["build"]["steps"]:
+        runs_code = any(words in step.get("run", "") for words in ("npm ci", "./build.sh", "code-commit repair"))
+        assert not runs_code or "env -u GITHUB_ENV" in step["run"], "the project sets no variable of a later step"
     secrets = [step for step in workflow["jobs"]["build"]["steps"] if "secrets." in str(step)]
     assert [step["name"] for step in secrets] == ["Repair"], "no other step, and no pull request, sees the key"
     assert workflow[True] == "push"  # YAML reads the key `on` so
