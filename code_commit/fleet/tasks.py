@@ -151,12 +151,12 @@ class FleetTask(BaseModel):
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """The digest, and those of earlier versions, which depended on the label, and on the order too."""
+        """The digest, and that of version 1.0.0, which depended on the label too."""
         settings = {name: value for name, value in self.settings.items() if name not in LIMITS}
         members = {"settings": settings, "overlay": self.overlay, "verify": self.verify}
         in_order = {name: dict(sorted(pairs.items())) for name, pairs in members.items()}
-        ways = [("", in_order), *((self._words or self.label, each) for each in (in_order, members))]
-        lines = [self.model_copy(update={"timeout": None, "label": label, **each}) for label, each in ways]
+        labels = ("", self._words or self.label)
+        lines = [self.model_copy(update={"timeout": None, "label": label, **in_order}) for label in labels]
         return tuple(_hash(line.model_dump_json()) for line in lines)
 
     @property

@@ -226,10 +226,10 @@ def test_what_a_run_prints_and_how_its_build_ends_are_no_other_question():
 
 
 def test_a_result_and_a_log_of_an_earlier_version_are_those_of_the_task(tmp_path):
-    """Its digest told settings and files in another order apart."""
-    pairs = {"settings": {"max_repairs": 1, "answer_format": "edits", "max_cost": 2}}
+    """Its digest depended on the label."""
+    pairs = {"settings": {"max_repairs": 1, "answer_format": "edits", "max_cost": 2}, "label": "edits"}
     line = FleetTask(**task("a", "https://example.org/x", overlay={"b.txt": "b\n", "a.txt": None}, **pairs))
-    earlier = "8ac9b8e82aeb15a2705b77eca2690587721ea917497b74c7489d08abef0b34a4"
+    earlier = "f80aecf6ff6c88e7666c39d1255340ac56df21c6fa38e4844ec8bd7887c7cc1a"
     assert not is_wanted(line, Result("a", earlier, "success", 0), FleetOptions())
     assert log_path(tmp_path, line).name == f".a.{line.digest[:16]}.log"
     (tmp_path / f".a.{earlier[:16]}.log").touch()
