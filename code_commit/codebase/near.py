@@ -8,10 +8,14 @@ from itertools import takewhile
 from code_commit.codebase.text import Section
 
 _IMPORT = re.compile(
-    r"(?:^[ \t]*(?:from|import|(?:pub )?(?:use|mod)|using|#[ \t]*include|source|load|export\b.*\bfrom)"
+    r"(?:^[ \t]*(?:from|import|(?:pub )?(?:use|mod)|using|#[ \t]*include|source|load|export\b.*\bfrom|\}[ \t]*from)"
     r"|\brequire(?:_relative)?)\b(?:[^(\n]*\([^)]{0,2000}\)|.*)",
     re.MULTILINE,
 )
+_QUOTED = re.compile(
+    r"[\"'`]([^\"'`\n]+)[\"'`]"
+)  # where a statement quotes what it imports, its other words name parts of it
+_KEYWORD = re.compile(r"^\W*(?:pub )?\w+|\bimport\b")  # of a statement
 _SEPARATOR = re.compile(r"::|[./]")  # of an imported path's names
 _TEST_NAME = re.compile(r"^tests?[_-]|[_-](?:tests?|spec)$|(?<=[a-z])Tests?$")
 _TEST_FOLDER = re.compile(r"(?:^|/)(?:tests?|testdata|specs?|__tests__)/")
@@ -87,6 +91,9 @@ def _place(path: str) -> list[str]:
 
 def _imports(path: str, text: str) -> set[tuple[str, str]]:
     """Return the names in a file's imports, each with the name before it in an imported path, "" without one."""
-    paths = [] if is_document(path) else re.findall(r"[\w.:/-]+", " ".join(_IMPORT.findall(text)))
+    statements = [] if is_document(path) else _IMPORT.findall(text)
+    paths = re.findall(
+        r"[\w.:/-]+", " ".join(" ".join(_QUOTED.findall(each)) or _KEYWORD.sub("", each) for each in statements)
+    )
     split = (_SEPARATOR.split(each) for each in paths)
     return {(name, before) for names in split for name, before in zip(names, ["", *names], strict=False) if name}

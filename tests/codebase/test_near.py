@@ -40,6 +40,17 @@ def test_an_imported_path_means_the_file_in_its_folder():
     assert find_near(files, ["lib/core/names.py"]) == {"lib/core/names.py"}
 
 
+def test_where_an_import_quotes_its_path_its_other_words_mean_no_file():
+    texts = {
+        "src/range.js": "import { format, sign } from './number.js'\nimport {\n  add\n} from '../lib/sum.js'\n",
+        "src/number.js": "",
+        "lib/sum.js": "",
+    }
+    texts |= dict.fromkeys(["docs/import.js", "docs/format.js", "src/sign.js", "src/add.js", "src/from.js"], "")
+    files = [Section(name, 9, file_section(name, text)) for name, text in texts.items()]
+    assert find_near(files, ["src/range.js"]) == {"src/range.js", "src/number.js", "lib/sum.js"}
+
+
 def test_a_test_is_known_by_its_name_or_its_folder():
     assert [
         path for path in ("tests/x.py", "test_x.py", "x_spec.rb", "CoreTest.java", "src/x.py") if not is_test(path)
