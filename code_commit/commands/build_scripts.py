@@ -104,7 +104,7 @@ def _choose(project: Folder) -> tuple[list[_Part], list[_Part]]:
     last = [part for part in _find_all(project, _LAST_KINDS, "") if part.lines and _is_new(part, found)]
     built = [part for part in found if part.lines] or last
     left_out = [part for part in [*found, *last] if part not in built]
-    is_root = any(part.can_pass for part in built)
+    is_root = bool(built)
     kinds = [kind for kind in _KINDS if not project.has(kind.get("unless", ""))]
     for name, folder in _folders_of(project):
         inner = _find_all(folder, kinds, name) or [part for part in _find_all(folder, _LAST_KINDS, name) if part.lines]
@@ -233,7 +233,7 @@ def _find_all(folder: Folder, kinds: Sequence[dict[str, Any]], name: str) -> lis
     for kind in kinds:
         earlier = found.get(kind["name"])
         marker = None if earlier and earlier.lines else next(folder.find(kind["markers"]), None)
-        if marker is None or folder.has(kind.get("unless", "")) or not folder.has(kind.get("with", marker)):
+        if marker is None or folder.has(kind.get("unless", "")) or ("with" in kind and not folder.has(kind["with"])):
             continue
         facts = facts or read_facts(folder)
         is_fit = "if" not in kind or facts.hold(kind["if"])

@@ -217,8 +217,9 @@ def _read_python(folder: Folder, facts: Facts) -> None:
         line for name in folder.find("requirements*.txt requirements/*.txt") for line in folder.text(name).split("\n")
     ]
     required = _names_pytest(named)
-    tests = (folder.text(name) for name in folder.find("**/test_*.py **/*_test.py"))
-    facts.add(pytest=configured or required or any(map(_FOR_PYTEST.search, tests)))
+    tests = [folder.text(name) for name in folder.find("**/test_*.py **/*_test.py")]
+    for_pytest = configured or required or any(map(_FOR_PYTEST.search, tests))
+    facts.add(pytest=for_pytest, unittest=not for_pytest and any("unittest" in text for text in tests))
     facts.values["group"] = _group_of_pytest(project, groups, extras)
     is_apart = folder.has("tests/*.py") and not folder.has("tests/__init__.py")
     facts.values["tests"] = " -s tests" if is_apart else ""

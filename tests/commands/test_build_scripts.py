@@ -62,7 +62,7 @@ RUNNERS = {
         "s.sx   [100%]",
     ),
     "unittest of Poetry": (
-        {"poetry.lock": "", "tests/test_a.py": "", "../tools/poetry": SAYS},
+        {"poetry.lock": "", "tests/test_a.py": "import unittest\n", "../tools/poetry": SAYS},
         "Ran 0 tests in 0.0s",
         "Ran 2 tests in 0.0s",
     ),

@@ -96,7 +96,7 @@ KINDS = {
     "make whose first target is a variable's": ({"Makefile": "$(BIN): a.c\ncheck:\n"}, ["else make check", "!make\n"]),
     "a make beside Rust": ({"Cargo.toml": "", "Makefile": "test:\n"}, ["cargo test", "!make test"]),
     "several at once": (
-        {"pyproject.toml": "", "package.json": PACKAGE, "Cargo.toml": "", "go.mod": ""},
+        {"pyproject.toml": "", "package.json": PACKAGE, "Cargo.toml": "", "go.mod": "", "test_a.py": ""},
         ["cargo test", "-m pytest", "npm run test", "go test"],
     ),
     "pre-commit's hooks before folders": (
@@ -401,7 +401,7 @@ def test_without_pytest_tests_of_pytest_are_no_build_that_passes(tmp_path: Path,
     venv.create(tmp_path / ".venv")
     assert run_code_commit(tmp_path, "init").returncode == 0
     done = build(tmp_path)
-    assert (done.returncode, "No module named pytest" in done.stderr) == (1, True), done.stdout + done.stderr
+    assert (done.returncode, "No module named pytest" in done.stdout) == (1, True), done.stdout + done.stderr
 
 
 def test_without_pytest_the_tests_of_unittest_run(tmp_path: Path, run_code_commit: Run):
