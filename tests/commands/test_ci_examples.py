@@ -349,7 +349,7 @@ def test_the_guards_of_github():
     assert "env -u GITHUB_ENV -u GITHUB_OUTPUT" in steps_of("repair")["Install"]["run"], "nor a set-up set variables"
     settings = workflow["env"] | steps_of("repair")["Repair"]["env"]
     assert float(settings["CODE_COMMIT_MAX_COST"]) > 0
-    assert {"tests/", ".github/"} <= set(settings["CODE_COMMIT_PROTECT"].split(","))
+    assert {"test*/", ".github/"} <= set(settings["CODE_COMMIT_PROTECT"].split(","))
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
@@ -376,7 +376,7 @@ def test_the_guards_of_gitlab():
     assert repair["resource_group"] == "repair-$CI_MERGE_REQUEST_IID"
     assert [job["environment"]["name"] for job in (repair, offer)] == ["repair", "offer"], "each sees its own secret"
     assert float(repair["variables"]["CODE_COMMIT_MAX_COST"]) > 0
-    assert {"tests/", ".gitlab-ci.yml"} <= set(jobs[".repair"]["variables"]["CODE_COMMIT_PROTECT"].split(","))
+    assert {"test*/", ".gitlab*"} <= set(jobs[".repair"]["variables"]["CODE_COMMIT_PROTECT"].split(","))
 
 
 @pytest.mark.slow
