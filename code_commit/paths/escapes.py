@@ -1,7 +1,12 @@
 """Escapes of a text within a text: a string in JSON or code, a part of a page or of a URL. Each may hold the next."""
 
+import functools
 import re
 from html import unescape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic_core import SchemaValidator
 
 _SIGNS = ("\\", "&", "%", "`")
 _ESCAPE = re.compile(
@@ -16,6 +21,11 @@ _ESCAPE = re.compile(
 )
 """Each alternative begins with a character: that takes a tenth of the time. `\\token` is a word, and the escapes in a
 URL's password stay, for without them it would end there."""
+_CODE = (
+    r"\\(?:[uU](?:\{|00)|x[2-7]|0[4-7]|1[0-7])|%(?:[2-7][0-9A-Fa-f]|0[Aa])|[&;]#"
+    r"|&(?:amp;)*(?:quot|apos|lt|gt|equals|colon);"
+)
+"""For Rust's engine, which takes a tenth of the time: an escape, in any layer, that gives a code or name."""
 _MOST_LAYERS = 4
 
 
@@ -31,6 +41,30 @@ def without_escapes(text: str) -> str:
         if text == before:
             break
     return text
+
+
+def has_codes(text: str) -> bool:
+    """Tell whether there may be an escape that gives the code or name of a character.
+
+    Others are backslashes or a backtick before a sign, or before `n`, `r` or `t`.
+    """
+    return any(map(text.__contains__, _SIGNS[:-1])) and _codes().isinstance_python(text)
+
+
+def without_signs(text: str) -> str:
+    """Return a text without its backslashes and backticks.
+
+    If it has no codes, that is `without_escapes` without these, but for white space: of an escape it is a letter here.
+    So what has neither a backslash nor a backtick, and no white space, is in both.
+    """
+    return text.replace("\\", "").replace("`", "")
+
+
+@functools.cache
+def _codes() -> "SchemaValidator":
+    from pydantic_core import SchemaValidator, core_schema
+
+    return SchemaValidator(core_schema.str_schema(pattern=_CODE, regex_engine="rust-regex"))
 
 
 def _plain(match: re.Match[str]) -> str:

@@ -129,6 +129,8 @@ def _value_behind(text: str, start: int, end: int) -> Iterator[LikelySecret]:
     if sentence := _ENDS_SENTENCE.search(near):
         near = near[: sentence.start()]
     near = "\n".join(near.split("\n", 2)[:2])
+    if not _IS_MIXED.search(near):
+        return
     for number, piece in enumerate(_PIECE.finditer(near)):
         label = _LABEL.match(piece[0])
         if label and not _OTHER.isdisjoint(_words_of(label[1])):
@@ -136,21 +138,21 @@ def _value_behind(text: str, start: int, end: int) -> Iterator[LikelySecret]:
         value, is_quoted = (piece[0][label.end() :] if label else piece[0]).rstrip(".:"), not number
         if whole := _QUOTED.match(near, max(0, piece.start() - 1)) or (not number and _REST.match(near)):
             value, is_quoted = whole[whole.re.groups], True
-        is_other = _is_any_key(text[start:end]) and not all(one.search(value) for one in _CLASSES)
         if _STORED.match(value) or _SCHEME.search(near, 0, piece.start()):
             return
-        is_other = is_other or (len(value) in _SIZES and bool(_ARGUMENT.match(near) and _DIGEST.fullmatch(value)))
-        if looks_random(value, is_quoted=is_quoted) and not is_other:
+        is_digest = len(value) in _SIZES and _ARGUMENT.match(near) and _DIGEST.fullmatch(value)
+        if not is_digest and looks_random(value, is_quoted=is_quoted) and not _may_be_any(text[start:end], value):
             yield LikelySecret(f"a value of {text[start:end]}", value, text.index(value, end))
             return
         if number == _MOST_BETWEEN or not _OTHER.isdisjoint(_words_of(value)):
             return
 
 
-def _is_any_key(name: str) -> bool:
-    """Tell whether a name is that of a key which may be one of a table or a cache."""
+def _may_be_any(name: str, value: str) -> bool:
+    """Tell whether a name and its value may be those of any key, as of a table or a cache."""
     words = _words_of(name)
-    return {*filter(_SECRET_WORD.fullmatch, words)} <= _ONLY_KEY and not any(map(_QUALIFIED_KEY.fullmatch, words))
+    is_named = {*filter(_SECRET_WORD.fullmatch, words)} <= _ONLY_KEY and not any(map(_QUALIFIED_KEY.fullmatch, words))
+    return is_named and not all(one.search(value) for one in _CLASSES)
 
 
 def looks_random(value: str, *, is_quoted: bool = False) -> bool:

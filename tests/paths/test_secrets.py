@@ -245,7 +245,7 @@ NAMED = {
     "a value of api_key": lambda value: f'{{"api_key": "{value[:40]}"}}',
     "a value of DB_PASSWORD": lambda value: f"DB_PASSWORD = '{value[:24]}'",
     "a key of AWS": lambda value: f'"aws_secret_access_key": "{value[:40]}"',
-    "a private key of JWK": lambda value: f'{{"kty": "EC", "d": "{value[:43]}"}}',
+    "a private key of JWK": lambda value: f'{{"kty": "EC", "d":\n"{value[:43]}"}}',
     "a private key": lambda value: f"-----BEGIN PRIVATE KEY-----\n{value}\n-----END PRIVATE KEY-----",
 }
 
