@@ -182,6 +182,13 @@ def choosing(plan: Plan) -> Iterator[Comparison]:
             yield Comparison(f"{what} {lack}", "all of them", ours, theirs, 1, SHOWN, unit="files")
 
 
+def _is_named(path: str, text: str) -> bool:
+    """Tell whether a text has a path, or its name on the line that lists its folder."""
+    folder, _, name = path.rpartition("/")
+    lists = re.findall(rf"(?m)^{re.escape(folder)}/: .*", text)
+    return path in text or any(f" {name} (" in line for line in lists)
+
+
 def _read_for(tool: Tool, root: Path, commit: Commit) -> Counter[str]:
     """Return how many characters the prompts of a commit's choice and change have, and the change with all files."""
     _prepare_choice(root, commit, in_parts=True)
@@ -198,6 +205,6 @@ def _read_for(tool: Tool, root: Path, commit: Commit) -> Counter[str]:
     for path in commit.files:
         has_text = [any(f"--- {path} {end}" in text for end in ("---\n", "(lines ")) for text in (choice, change)]
         counts["not outlined"] += bool(choice) and not (has_text[0] or f"--- {path} (outline" in choice)
-        counts["not named"] += bool(choice) and path not in choice
+        counts["not named"] += bool(choice) and not _is_named(path, choice)
         counts["not shown"] += not has_text[1]
     return counts

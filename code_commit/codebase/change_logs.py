@@ -10,7 +10,8 @@ from code_commit.codebase.text import Section, part_of
 from code_commit.views import Part
 
 _MOST_UNRELEASED, _HEAD, _HEAD_OF_RELEASE, _BEFORE_SECTION = 200, 60, 20, 20
-"""Lines of a change log: with new entries, without sections, without new entries, and in front of a late section."""
+"""Lines of a change log: with new entries, without sections, of a section that may want none, before a late section."""
+_NO_SECTION = [(1, _HEAD)]
 _OPEN = "has a section for changes that are not released: what users notice is entered there"
 _CLOSED = "has no section for changes that are not released: no entry is wanted but where the task says so"
 _LONGEST_HEAD, _NEAR_TITLE, _SECTIONS = 200_000, 60, 2  # characters, characters, headings of a log without sections
@@ -75,9 +76,10 @@ def logs_of(names: Iterable[str], folders: Collection[str] = ()) -> set[str]:
     return there or (below if len(below) == 1 else set())
 
 
-def has_section(file: Section) -> bool:
-    """Tell whether a change log has a section for a release, or for what is not released."""
-    return any(heading.is_open or heading.is_release for heading in _headings(file.content))
+def may_want_entries(file: Section) -> bool:
+    """Tell whether a change log has a section that may be for what is not released."""
+    ranges, is_open = _find_unreleased(file.content)
+    return is_open is not False and ranges != _NO_SECTION
 
 
 def tell_logs(wants: Mapping[str, bool], seen: Collection[str]) -> str:
@@ -127,12 +129,12 @@ def _find_unreleased(text: str) -> tuple[list[tuple[int, int]], bool | None]:
     headings = list(_headings(text))
     first = next((number for number, heading in enumerate(headings) if heading.is_open or heading.is_release), None)
     if first is None:
-        return [(1, _HEAD)], None
+        return _NO_SECTION, None
     section, later = headings[first], headings[first + 1 :]
     if not section.is_open:
         is_sure = bool(later) and not any(heading.is_open for heading in later)
         is_sure = is_sure and not any(heading.level == section.level for heading in headings[1:first])
-        return [(1, section.line + _HEAD_OF_RELEASE)], False if is_sure else None
+        return [(1, section.line + (0 if is_sure else _HEAD_OF_RELEASE))], False if is_sure else None
     ends = [heading for heading in later if heading.level <= section.level or heading.is_numbered]
     after = next((heading for heading in ends if heading.is_release), next(iter(ends), None))
     last = min(after.line + 1 if after else text.count("\n"), section.line + _MOST_UNRELEASED)

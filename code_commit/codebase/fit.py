@@ -16,12 +16,12 @@ from typing import ClassVar, NamedTuple
 
 from code_commit.codebase.change_logs import is_change_log, logs_of
 from code_commit.codebase.images import lines_beside_images, without_images
-from code_commit.codebase.near import find_near, has_test_name, is_document
+from code_commit.codebase.near import find_near, has_test_name, imports_any, is_document, without_imports
 from code_commit.codebase.outline import Definition, beside, brief, outline, read_definitions, without_fields
 from code_commit.codebase.parts import FileRequest, find_part
 from code_commit.codebase.rank import Survey, rank
 from code_commit.codebase.select import in_order
-from code_commit.codebase.text import NAMES_LINE, Section, part_of, part_section
+from code_commit.codebase.text import NAMES_LINE, Section, list_names, part_of, part_section
 from code_commit.exchange import weigh
 from code_commit.files import folders_of
 from code_commit.project import BUILD_SCRIPT
@@ -31,8 +31,8 @@ from code_commit.views import Name, Outline, Part, View, Views, Whole, of_kind, 
 _BESIDE, _SHARE_BESIDE = 9_600, 4  # characters of outlines beside the chosen text, or one part of it in so many
 _JUDGES, _JUDGES_OF_CHOICE, _SHORT_JUDGE = 48_000, 12_000, 4_000
 """Bytes of files that build.sh names, after and in a choice; of one that is whole where parts of it can be shown."""
-_NO_ROOM = "no room for an outline, or nothing to outline:\n"
-_FAR = "not next to a chosen file, or nothing to outline:\n"
+_NO_ROOM = "no room for an outline, or nothing to outline, with their bytes:\n"
+_FAR = "not next to a chosen file, or nothing to outline, with their bytes:\n"
 _UNNAMED = "and {:,} more{}\n"
 _LONGEST_FOLDERS, _SHARE_OF_FOLDERS = 2_000, 50
 _NAMED_BESIDE = 5_000  # characters of names after a choice
@@ -40,6 +40,7 @@ _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5  # of the room, one part in five each
 _SHARE_OF_NAMES_IN_CHOICE = 11
 _MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more files are read
 _FIRST, _LONGEST_OF_FIRST, _LONGEST_OUTLINE = 8, 2_200, 520  # for a choice: files, characters of each, of another
+_LAST, _LONGEST_OF_LAST, _PLAIN = 20, 260, 3  # behind so many: of each; of others, lines that share no word: one part
 _SHARE_OF_ONE_OUTLINE = 10  # of the room, one part in so many at most
 _MOST_IN_PART = 20  # of the best files
 PART, _LONG, _LARGE = 12_000, 40_000, 200_000
@@ -205,6 +206,7 @@ class Outlines(Strategy):
     most: int
     fixed: Collection[str] = ()
     first: int = _FIRST
+    most_of_one: int = _LONGEST_OF_FIRST
     counts_short: bool = True
     shows_heads: ClassVar[bool] = False
 
@@ -237,22 +239,23 @@ class Outlines(Strategy):
         return {name for name in short if many[name.rpartition("/")[0]] > _MANY_SHORT}
 
     def _outlines(self, files: Iterable[Section]) -> Iterator[tuple[str, str]]:
-        shown, shorter = 0, replace(self, first=0)
+        shown, short = 0, replace(self, first=0, most_of_one=_LONGEST_OUTLINE)
+        shortest = replace(short, most_of_one=_LONGEST_OF_LAST)
         for file in files:
-            found = list((self if shown < self.first else shorter).in_part([file]))
+            way = self if shown < self.first else short if shown < max(_LAST, self.first) else shortest
+            found = list(way.in_part([file]))
             shown += len(found)
             yield from found
 
     def outline(self, file: Section) -> str:
-        is_judge, longest = file.name in self.survey.judges, _LONGEST_OF_FIRST if self.first else _LONGEST_OUTLINE
+        is_judge, is_document_ = file.name in self.survey.judges, is_document(file.name)
+        longest = _LONGEST_OF_FIRST if is_judge and not is_document_ else self.most_of_one
         lines = outline(file.name, file.content, numbered=self.edits and (file.bytes > PART or is_judge))
-        if is_document(file.name):
-            return _shortened(lines, self.survey, longest)
-        lines = beside(lines, tests=False)
-        short = brief(lines)
-        if len(short) > longest:
-            short = brief(without_fields(lines))
-        return _shortened(short, self.survey, _LONGEST_OF_FIRST if is_judge else longest)
+        if not is_document_:
+            lines = brief(whole := beside(lines, tests=False))
+            if len(lines) > self.most_of_one:
+                lines = brief(without_fields(whole))
+        return _shortened(lines, self.survey, longest, longest if longest == _LONGEST_OF_FIRST else longest // _PLAIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,16 +279,18 @@ class Chosen(Strategy):
             ranked, key=lambda file: (file.name not in wanted, file.name not in chosen, file.name not in near)
         )
         whole = budget.add(_texts(order, wanted), budget.room - budget.room // _SHARE_OF_OUTLINES)
-        in_part = self._logs().intersection(self.heads).union(self.parts, self.conventions, chosen)
+        in_part = set(self.parts).difference(self.survey.pictured)
+        in_part |= self._logs().intersection(self.heads).union(self.conventions, chosen)
         in_part = in_part.union(self.survey.judges).difference(whole)
         heads = budget.add(self.in_part(file for file in order if file.name in in_part))
         short = {file.name for file in order if file.bytes < _SHORT and file.name.rpartition("/")[0] in folders}
+        short = {file.name for file in order if file.name in short and (file.name in near or imports_any(file, chosen))}
         most = max(_BESIDE, sum(map(len, whole.values())) // _SHARE_BESIDE)
         beside = _Budget(min(most, budget.room))
         whole |= beside.add(_texts(order, short.difference(whole)), most // _SHARE_BESIDE)
         others = [file for file in order if file.name in near and not (file.name in whole or file.name in heads)]
         texts = (text for name, text in (*whole.items(), *heads.items()) if name in chosen)
-        used = frozenset(word for text in texts for word in re.findall(r"\w{3,}", text))
+        used = frozenset(word for text in texts for word in re.findall(r"\w{3,}", without_imports(text)))
         parts = heads | beside.add(replace(self, used=used).in_part(others), misses=_MOST_TOO_LONG)
         budget.add(beside.texts.items())
         whole |= budget.add(_texts(order, wanted.difference(whole)))
@@ -337,7 +342,7 @@ def _lay_out(
     texts += [packed.in_part[name] for name in of_kind(views, Outline)]
     named = [file for file in sections if file.name in packed.names]
     unnamed = [file for file in ranked if file.name not in views and file.name not in packed.names]
-    told = strategy.words_of_names + "".join(file.as_name for file in named)
+    told = strategy.words_of_names + list_names(named)
     told += _UNNAMED.format(len(unnamed), _folders(unnamed, longest)) if unnamed else ""
     texts.append(f"{NAMES_LINE}\n{told}\n" if named or unnamed else "")
     return "".join(texts), views | {file.name: Name(file.bytes) for file in (*named, *unnamed)}
@@ -432,12 +437,13 @@ def _folders(files: Sequence[Section], room: int) -> str:
     return ""
 
 
-def _shortened(lines: str, survey: Survey, longest: int) -> str:
+def _shortened(lines: str, survey: Survey, longest: int, plain: int | None = None) -> str:
     """Return an outline of about so many characters: the lines that share words with the query, then others.
 
-    A line stands below that of its class.
+    These end at `plain` characters of the outline. A line stands below that of its class.
     """
-    if len(lines) <= longest:
+    plain = longest if plain is None else min(plain, longest)
+    if len(lines) <= plain:
         return lines
     numbered, room = list(enumerate(lines.splitlines(keepends=True))), longest
     shared, kept = [sum(map(line.lower().__contains__, survey.words)) for _, line in numbered], set[int]()
@@ -449,8 +455,10 @@ def _shortened(lines: str, survey: Survey, longest: int) -> str:
         owners.append((depth, number))
     for number, _ in sorted(numbered, key=lambda item: -shared[item[0]]):
         added = owner_of[number] - kept
-        if (room := room - sum(len(numbered[each][1]) for each in added)) < 0:
+        room -= sum(len(numbered[each][1]) for each in added)
+        if room < (0 if shared[number] else longest - plain):
             break
         kept |= added
     text = "".join(numbered[number][1] for number in sorted(kept))
-    return f"{text}... and {count(len(numbered) - len(kept), 'definition')} more\n"
+    left = len(numbered) - len(kept)
+    return f"{text}... and {count(left, 'definition')} more\n" if left else text

@@ -167,7 +167,7 @@ def fitted(selection: Selection, redactor: Redactor, tokens: int, strategy: "Str
             "why these files were chosen": words[:_LONGEST_WORDS],
             "change logs": tell_logs(wants, seen),
             "what was chosen, in files not shown": show_mentions(uses),
-            "in files not shown": show_mentions(mentions, seen),
+            "in files not shown": show_mentions(mentions, seen, again=True),
         }
         notes = redactor.redact_text(_notes(told, limit))
     warnings = [*selection.warnings, *_cuts(views, {*long, *context})]

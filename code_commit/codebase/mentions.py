@@ -9,7 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 from code_commit.codebase.near import is_document, is_test
@@ -21,6 +21,7 @@ _KEYWORD = (
     r"|type|val|var)"
 )
 BEFORE_NAME = rf"{_KEYWORD}[ \t]+(?:\([^)\n]{{0,99}}\)[ \t]*)?(?:self\.)?"
+_OF_ANOTHER = re.compile(r"\w+(?:::\w|[ \t]*[&*]+[ \t]*\w)")  # `const name::other`, `const name& other`
 _BEGINS_DEFINITION = re.compile(rf"{BEFORE_NAME}\Z")
 _ENDS_BEFORE_NAME, _LONGEST_BEGINNING = " \t.)", 120
 _HEAD_WITHOUT_WORD = re.compile(  # of a function, which no sign ends that ends a statement
@@ -28,6 +29,8 @@ _HEAD_WITHOUT_WORD = re.compile(  # of a function, which no sign ends that ends 
 )
 _ROOM, _LONGEST, _LINES_OF_ONE = 4_000, 120, 8  # characters of all, and of a line; lines of a name
 _MANY_LINES, _TOO_MANY_LINES = 20, 100  # a name on more lines tells nothing, but where it is defined; is not looked for
+_FILES_OF_ONE = 5  # whose lines are numbered
+_MANY_DEFINITIONS = 5  # files: a name that more define tells nothing either
 _MOST_OF_TWO_WORDS, _LEAST_OF_TEXT = 12, 4  # lines; letters of a word that is looked for within a longer one
 _USED = re.compile(r"(?:\.|\bimport )([A-Za-z_]\w{3,})")
 _OWN = re.compile(rf"{_KEYWORD}[ \t]+(\w+)")
@@ -35,6 +38,9 @@ _PIECES = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _FEW_NAMES, _MOST_USED = 40, 12
 _MOST_CHOSEN, _MOST_FILES = 20, 5_000  # names whose uses are looked for, and in how many files
 _IS_WORD = 5  # letters
+
+
+_ALIKE = "definitions that share two words with the query:\n"
 
 
 class Mention(NamedTuple):
@@ -176,9 +182,14 @@ def places_of(text: str, pattern: re.Pattern[str], *, within_words: bool = False
                 return
 
 
+def begins_piece(text: str, name: int) -> bool:
+    """Tell whether a piece of a name begins at this place: `array` does in `anArray`, not in `subarray`."""
+    return not text[name - 1 : name].isalnum() or (text[name].isupper() and text[name - 1].islower())
+
+
 def is_definition(text: str, name: int) -> bool:
-    """Tell whether a word that defines stands before the name at this place."""
-    if text[name - 1 : name] not in _ENDS_BEFORE_NAME:
+    """Tell whether a word that defines stands before the name at this place, and it is no scope or type of another."""
+    if text[name - 1 : name] not in _ENDS_BEFORE_NAME or _OF_ANOTHER.match(text, name):
         return False
     start = max(name - _LONGEST_BEGINNING, 0)
     return _BEGINS_DEFINITION.search(text, max(start, text.rfind("\n", start, name)), name) is not None
@@ -196,35 +207,55 @@ def begins_definition(text: str, name: int) -> bool:
     return re.match(r"\w+[ \t]*\([^;=]*$", line) is not None
 
 
-def show_mentions(mentions: Mentions, seen: Collection[str] = ()) -> str:
-    """Return the lines that hold the query's names, without those of files that are `seen`.
+def show_mentions(mentions: Mentions, seen: Collection[str] = (), *, again: bool = False) -> str:
+    """Return the lines that hold the query's names, without those of files that are `seen`, in a limited room.
 
-    Definitions that share two words with the query come first, then rare names. A name on many lines has only those
-    that define it, a plain word on many lines none. Names that tests lack have to share a word with the query.
+    Definitions that share two words with the query come first, if the names leave room for them, then rare names. A
+    name on many lines has only those that define it, unless these are many too; if nothing defines it, the numbers of
+    its lines. A plain word on many lines has none. Names that tests lack have to share a word with the query. Lines
+    that a choice has seen are shown `again` in short: single lines of names, in half of the room.
     """
-    found, already = list[tuple[int, str]](), set[str]()
     long = [word for word in mentions.words if len(word) >= _IS_WORD]
     told = ""
     for test, missing in mentions.missing.items():
         names = sorted(name for name in missing if any(word in name.lower() for word in long))
         told += f"used in {test}, in no other file: {listed(names, _MOST_USED)}\n" if names else ""
-    if alike := _most_alike(mentions, seen):
-        told += "definitions that share two words with the query:\n" + "".join(line.text for line in alike)
-        already.update(line.text for line in alike)
+    alike = [] if again else _most_alike(mentions, seen)
+    found = [*_about_names(mentions, seen, {line.text for line in alike}, numbered=not again)]
+    short, room = set[str](), _ROOM // (2 if again else 1) - len(told)
+    for text in sorted((text for _, text in found), key=len):
+        short.update([text] if (room := room - len(text)) >= 0 else ())
+    named = "".join(text for _, text in sorted(found) if text in short)
+    sizes = accumulate((len(line.text) for line in alike), initial=len(told + named + _ALIKE))
+    defined = "".join(line.text for line, size in zip(alike, islice(sizes, 1, None), strict=True) if size <= _ROOM)
+    return told + (_ALIKE + defined if defined else "") + named
+
+
+def _about_names(
+    mentions: Mentions, seen: Collection[str], already: set[str], *, numbered: bool
+) -> Iterator[tuple[int, str]]:
+    """Yield what there is to tell of each name, after the number of its lines; `already` has lines that are told."""
     for name, lines in sorted(mentions.lines.items(), key=lambda item: (-len(item[0]), item[0])):
         fresh = [line for line in lines if line.path not in seen and line.text not in already]
-        is_many = len(lines) > _MANY_LINES
-        some = [] if is_many and name in mentions.plain else [line for line in fresh if line.defines or not is_many]
-        if name in mentions.plain:
-            some = [line for line in some if line.defines]
-        if some := _in_order(some)[:_LINES_OF_ONE]:
-            more = f", {len(some)} shown" if len(some) < len(lines) else ""
-            text = "".join(line.text for line in some)
-            already.update(line.text for line in some)
-            found.append((len(lines), f"{name}: {count(len(lines), 'line')}{more}\n{text}"))
-    for _, text in sorted(found):
-        told += text if len(told) + len(text) <= _ROOM else ""
-    return told
+        is_many, is_plain = len(lines) > _MANY_LINES, name in mentions.plain
+        some = [line for line in fresh if line.defines] if is_many or is_plain else fresh
+        is_told = not (is_many and (is_plain or len({line.path for line in some}) > _MANY_DEFINITIONS))
+        if told := _in_order(some if is_told else ())[:_LINES_OF_ONE]:
+            more = f", {len(told)} shown" if len(told) < len(lines) else ""
+            text = "".join(line.text for line in told)
+            already.update(line.text for line in told)
+            yield len(lines), f"{name}: {count(len(lines), 'line')}{more}\n{text}"
+        elif numbered and fresh and not is_plain and _MANY_LINES < len(lines) <= _TOO_MANY_LINES and not some:
+            yield len(lines), f"{name}: {count(len(lines), 'line')}\n{_numbers(fresh)}"
+
+
+def _numbers(lines: Iterable[Mention]) -> str:
+    """Return the numbers of lines, those of the files that have most of them."""
+    places = defaultdict[str, list[int]](list)
+    for line in lines:
+        places[line.path].append(line.line)
+    most = sorted(places.items(), key=lambda place: -len(place[1]))[:_FILES_OF_ONE]
+    return "".join(f"{path}: {', '.join(map(str, numbers[:_MANY_LINES]))}\n" for path, numbers in most)
 
 
 def _in_order(lines: Iterable[Mention]) -> list[Mention]:

@@ -57,6 +57,16 @@ def find_near(sections: Sequence[Section], chosen: Collection[str]) -> set[str]:
     return near.union(chosen)
 
 
+def imports_any(file: Section, paths: Collection[str]) -> bool:
+    """Tell whether a file imports one of these by name, as one that lists the modules of a folder does."""
+    modules = {_module(path) for path in paths}
+    return any(name in modules for name, _ in _imports(file.name, file.text))
+
+
+def without_imports(text: str) -> str:
+    return _IMPORT.sub("", text)
+
+
 def is_document(path: str) -> bool:
     return path.endswith((".md", ".mdx", ".rst", ".adoc", ".ipynb", ".txt"))
 

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     import ast
 
 _IMPORT = re.compile(
-    r"\s*(?:(?:from|import|package|(?:pub )?use|using(?! \w+ =)|#\s*include)\b|(?:const|let|var)\s.*\brequire\()"
+    r"\s*(?:(?:from|import|package|(?:pub )?use|using(?! \w+ =)|#[ \t]*include)\b|require(?:_relative)?[ (]"
+    r"|(?:const|let|var)\s.*\brequire\()"
 )
+_TEST = r"(?:context|describe|feature|it|scenario|should|specify|suite|test)\b[.\w]*[ (]"
 _TEST_OR_IMPORT = re.compile(
     rf"{_IMPORT.pattern}|\s*(?:@.* )?(?:async )?(?:class|def|fn|func?|function)\s+(?:[Tt]est|Benchmark|Example|Fuzz)"
-    r"|\s*(?:context|describe|feature|it|scenario|should|specify|suite|test)\b[.\w]*[ (]|\s*[A-Z_]*TEST[A-Z_]*\("
+    rf"|\s*{_TEST}|\s*[A-Z_]*TEST[A-Z_]*\("
 )
 _QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
 _WITHIN = functools.reduce(lambda within, _: rf"(?:[^()\"']|{_QUOTED}|\({within}\))*", range(6), r"[^()]*")
@@ -44,10 +46,10 @@ _TEMPLATE = re.compile(
 )  # and a macro that is no definition, before a type or a name
 _NUMBERS = re.compile(r"( L\d+-\d+)$")
 _HEAD_WORD = re.compile(
-    r"\s+(?:template *<.*> *)?(?:\w+\s+)*?"
+    r"\s+(?:(?:template *<.*> *)?(?:\w+\s+)*?"
     r"(?:class|def|enum|fn|func?|fun|function|interface|namespace|struct|trait|type)\b"
+    rf"|{_TEST}[\"'`])"
 )
-_MANY_OWNERS = 3  # classes or types that have a member of the same name
 LONG = 10
 """Lines of a definition that an outline numbers: a shorter one is named, or chosen with what is around it."""
 
@@ -82,8 +84,9 @@ def outline(path: str, text: str, *, numbered: bool = False, names: Collection[s
 
 
 def _kept(entries: Sequence[Entry], names: Collection[str]) -> set[int]:
-    """Return the numbers of the entries that have one of these names, and of those that they are in. A name that many
-    have tells only of those that are in what has one of the names, too.
+    """Return the numbers of the entries that have one of these names, and of those that they are in.
+
+    A name that stands in several classes counts only in one that has one of the names, too: many have a `get`.
     """
     kept, owners, last = set[int](), list[int](), [_own_name(entry).rpartition(".")[2] for entry in entries]
     found, within = list[tuple[int, list[int]]](), defaultdict[str, set[str]](set)
@@ -93,7 +96,7 @@ def _kept(entries: Sequence[Entry], names: Collection[str]) -> set[int]:
             found.append((number, owners))
             within[last[number]].update(last[owner] for owner in owners[-2:-1])
     for number, chain in found:
-        if len(within[last[number]]) < _MANY_OWNERS or len(chain) == 1 or last[chain[-2]] in names:
+        if len(within[last[number]]) < 2 or len(chain) == 1 or last[chain[-2]] in names:
             kept.update(chain)
     return kept
 

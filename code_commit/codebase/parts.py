@@ -21,6 +21,7 @@ _LONGEST_LINE, _LONGEST_NAME = 2_000, 200
 _MOST_OF_A_LIST, _MOST_OF_A_NAME, _MOST_HINTS, _MOST_NEAREST = 200, 5, 5, 3
 _MOST_IMPORTS, _LONGEST_HEAD, _MOST_COLONS = 100, 12, 8  # lines, lines; of a line that are tried
 _HEADER = re.compile(r"\s+\(lines ([\d, -]+?)(?: of [\d,]+)?\)(?:\s+---)?\s*$")  # of a part in a prompt
+_IMPLEMENTS = re.compile(r"\s*(?:unsafe[ \t]+)?(?:impl\b.*\sfor\s|extension\s+[\w.]+\s*:)")
 _RANGE = re.compile(r"(?:lines?\s*|L)?(\d{1,9})(?:\s*(?:-|\u2013|to)\s*L?(\d{1,9}))?", re.IGNORECASE)
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@", re.MULTILINE)
 _ARGUMENTS = re.compile(r"\([^()]*\)")
@@ -95,6 +96,8 @@ def find_part(path: str, text: str, request: FileRequest) -> FoundPart:
     definitions = read_definitions(path, text)
     for name in request.names:
         there = _named(definitions, name)
+        if len(there) > _MOST_OF_A_NAME:  # of a type the definition, and not what it implements
+            there = [each for each in there if not _IMPLEMENTS.match(each.text)] or there
         if 0 < len(there) <= _MOST_OF_A_NAME:
             found += [(_with_comments(lines, each.first), each.last) for each in there]
         else:

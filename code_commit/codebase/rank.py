@@ -22,6 +22,7 @@ from code_commit.codebase.mentions import (
     Mentions,
     SharedWords,
     UsedNames,
+    begins_piece,
     is_definition,
     places_of,
 )
@@ -228,7 +229,8 @@ class _Words:
         for name in self.joined:
             if held.issuperset(self.parts[name]) and name in lower:
                 places = places_of(lower, re.compile(name), within_words=True)
-                self.lines.note(name, file, file.text, places, is_defined_here=False)
+                begun = (place for place in places if begins_piece(file.text, place))
+                self.lines.note(name, file, file.text, begun, is_defined_here=False)
         if self.may_share and not is_document(file.name) and self.may_share(lower):
             self.lines.note_alike(file, file.text, lower, self.names)
 

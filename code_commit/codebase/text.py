@@ -53,6 +53,7 @@ _DRESSED = (
     r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"'`]?"
     r"(?:\s+\((?:outline|[\d,]+ bytes?)[^()]*\))?(?:\s+---)?[,;]?"
 )  # a path in a list: with a bullet, quotes or `./`, or a line of the codebase
+_IN_FOLDER = r"([^,()]+) \([\d,]+\)"  # of a line with the names of a folder: `a.py (1,234)`
 _LONGEST_LINE = 500
 _LARGEST = 5
 
@@ -279,8 +280,29 @@ def parse_codebase(text: str, root: Path) -> Codebase:
 def names_at_end(text: str) -> list[str]:
     """Return the files of which a codebase has only the name."""
     _, mark, end = f"\n{text}".rpartition(f"\n{NAMES_LINE}\n")
-    names = (line.rpartition(" (")[0] for line in end.partition("\n\n")[0].split("\n"))
-    return [name for name in names if name] if mark else []
+    lines = end.partition("\n\n")[0].split("\n") if mark else []
+    return [name for line in lines for name in _names_in(line) if name]
+
+
+def list_names(files: Iterable[Section]) -> str:
+    """Return lines with the names and bytes of files, those of a folder on one line."""
+    folders = dict[str, list[Section]]()
+    for file in files:
+        folders.setdefault(file.name.rpartition("/")[0], []).append(file)
+    return "".join(_list_folder(folder, inside) for folder, inside in folders.items())
+
+
+def _list_folder(folder: str, files: Sequence[Section]) -> str:
+    line = f"{folder}/: {', '.join(f'{file.name[len(folder) + 1 :]} ({file.bytes:,})' for file in files)}\n"
+    is_clear = _names_in(line.rstrip("\n")) == [file.name for file in files]
+    return line if folder and len(files) > 1 and is_clear else "".join(file.as_name for file in files)
+
+
+def _names_in(line: str) -> list[str]:
+    folder, mark, files = line.partition("/: ")
+    if mark and re.fullmatch(rf"{_IN_FOLDER}(?:, {_IN_FOLDER})*", files):
+        return [f"{folder}/{name}" for name in re.findall(rf"{_IN_FOLDER}(?:, |$)", files)]
+    return [line.rpartition(" (")[0]]
 
 
 def names_in_part(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from code_commit.build import Builder, harden_process
 from code_commit.check import RunPlan
 from code_commit.check.codebase import require_no_key
 from code_commit.codebase.additions import without_passed, without_progress
-from code_commit.codebase.change_logs import has_section, logs_of
+from code_commit.codebase.change_logs import logs_of, may_want_entries
 from code_commit.codebase.chooser import Shape, choose_files, selection_prompt
 from code_commit.codebase.fit import PART, Choice, Chosen, Outlines
 from code_commit.codebase.make import fitted, told_beside
@@ -101,7 +101,7 @@ class FileChooser:
         rules, closing = split_closing(load_system_prompt(project.system_prompts, "file_selection"))
         closing = repeat_task(closing, plan.query)
         logs = logs_of(file.name for file in survey.files)
-        shown_logs = sorted(file.name for file in survey.files if file.name in logs and has_section(file))
+        shown_logs = sorted(file.name for file in survey.files if file.name in logs and may_want_entries(file))
         parts = _PARTS.replace("{logs}", _NEWEST.format(" and ".join(shown_logs)) if shown_logs else "")
         instructions = rules + (parts if request.edits else "")
         instructions += "".join(f"{line}\n\n" for line in may_change(plan.settings))

@@ -12,7 +12,7 @@ from code_commit.codebase.make import make_codebase, summary_of
 from code_commit.codebase.parts import FileRequest, find_part
 from code_commit.codebase.rank import survey_files
 from code_commit.codebase.select import CodebaseRequest, Selection, read_files, select_files
-from code_commit.codebase.text import Codebase, Section, file_section, part_of, read_sections
+from code_commit.codebase.text import Codebase, Section, file_section, names_at_end, part_of, read_sections
 from code_commit.errors import NotSetUpError
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
@@ -56,11 +56,11 @@ def test_the_task_says_what_stays_whole_the_others_are_outlines_then_names(root:
     for name in ("AGENTS.md", "src/part_07.py", "src/slugs.py"):
         assert f"--- {name} ---\n{(root / name).read_text()}" in text, name
     outline = f"{outlined(root, 'src/part_59.py')}import os\ndef part_59(first, *, second=2):\n\n"
-    assert outline in text or "src/part_59.py (1," in text
+    assert outline in text or " part_59.py (1," in text
     assert len(outlines) > 5
     assert all(f"{outlined(root, name)}import os\ndef " in text for name in outlines)
     assert len(of_kind(made.views, Whole)) + len(outlines) + len(names) == 65
-    assert all(f"\n{name} (" in text for name in names)
+    assert sorted(names_at_end(text)) == sorted(names)
     assert made.left_out["no room"].keys() == names.keys()
     assert fit(root, 4000).text == text
     said = f"made to fit: {len(outlines)} outlines, {len(made.sizes)} files whole: .gitignore, AGENTS.md, "
@@ -91,7 +91,7 @@ def test_what_has_no_room_is_named_or_counted_an_empty_file_too(tokens: int, pro
     made = fit(project_folder, tokens)
     names = of_kind(made.views, Name).keys()
     _, _, end = made.text.partition("--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---\n")
-    named = {name for name in names if f"{name} (" in end}
+    named = names & set(names_at_end(made.text))
     assert len(made.sizes) + len(of_kind(made.views, Outline)) + len(names) == 7
     assert (f"and {len(names - named)} more" in end) == (named != names), end
     assert named == names or tokens < 300, made.text
@@ -470,5 +470,29 @@ def test_a_choice_is_told_the_files_that_are_called_by_a_rare_word_of_the_query(
     texts["src/width.transform.py"] = "x = 1\n" * 100
     files = [Section(name, len(text), file_section(name, text)) for name, text in texts.items()]
     text, _ = Outlines(survey=survey_files(files, "Mend the width at the start"), most=0).fit(4_000)
-    assert "\nsrc/width.transform.py (600 bytes)\n" in text
-    assert text.count("\nsrc/start_") < 40, "a word in many names tells nothing"
+    assert " width.transform.py (600)" in text
+    assert text.count(" start_") < 40, "a word in many names tells nothing"
+
+
+def test_of_a_drawing_that_was_not_chosen_nothing_is_shown():
+    drawing = (
+        f'<svg>\n<style>{"a" * 900}</style>\n<image href="data:image/png;base64,{"iVBORw0KGgo" * 400}"/>\n</svg>\n'
+    )
+    texts = {"a.py": "x = 1\n", "logo.svg": drawing}
+    survey = survey_files([Section(name, len(text), file_section(name, text)) for name, text in texts.items()], "Do it")
+    for chosen, is_shown in ((["a.py"], False), (["a.py", "logo.svg"], True)):
+        _, views = Chosen(survey=survey, files=chosen, edits=True).fit(9_000)
+        assert (isinstance(views["logo.svg"], Part), isinstance(views["a.py"], Whole)) == (is_shown, True)
+
+
+def test_the_outlines_of_a_choice_are_shorter_the_less_a_file_is_worth():
+    text = "def slug(): ...\n" + "".join(
+        f"def a_name_that_is_none_of_the_task_{number}(): ...\n" for number in range(30)
+    )
+    text += "".join(f"def slug_of_kind_{number}(): ...\n" for number in range(99))
+    files = [Section(name, len(text), file_section(name, text)) for name in (f"{number:02}.py" for number in range(40))]
+    shown, _ = Outlines(survey=survey_files(files, "Make each slug short"), most=40).fit(90_000)
+    sizes = [len(part) for _, part in read_sections(shown)][:40]
+    assert (min(sizes[:8]) > 2_000, min(sizes[8:20]) > 400, max(sizes[8:20]) < 600) == (True, True, True), sizes
+    assert max(sizes[20:]) < 350
+    assert "none_of_the_task" not in shown.partition("--- 08.py")[2], "lines that share a word come first"

@@ -97,3 +97,30 @@ def test_a_query_without_names_has_those_of_the_tests_of_the_build_and_of_its_ou
         False,
     )
     assert "sorted_rows: " not in mentions_of("Mend `other_name` of all rows", files, judges=["t.py"])
+
+
+def test_a_scope_or_a_type_of_another_name_is_not_defined_there():
+    text = "const scoped::other& x = y;\nconst scoped& z = y;\nstruct scoped { int a; };\n"
+    told = mentions_of("Let `scoped` be", sections(a_DOT_h=text * 7))
+    assert set(told.split("\n")[1:]) == {f"a.h:{line}:struct scoped {{ int a; }};" for line in range(3, 24, 3)} | {""}
+
+
+def test_what_many_files_define_tells_nothing():
+    many = sections(**{f"a{number}": f"class Plugin: ...\n{'Plugin()' * 3}\n" * 3 for number in range(9)})
+    assert mentions_of("Let `Plugin` be", many) == ""
+    assert "3 shown" in mentions_of("Let `Plugin` be", [*sections(b="Plugin()\n" * 40), many[0]])
+
+
+def test_words_that_stand_together_begin_a_piece_of_a_name():
+    files = sections(a="subtypeArray = 1\n", b="a_typeArray = anyTypeArray\n")
+    assert mentions_of("Make a type array", files).count("subtypeArray") == 0
+    assert "b:1:a_typeArray" in mentions_of("Make a type array", files).replace(".py", "")
+
+
+def test_what_a_choice_has_seen_is_told_again_in_short():
+    survey = survey_files(
+        sections(a="def keep_slug_dots(): ...\n", b="many_of_it\n" * 30), "Keep dots of a slug, `many_of_it`"
+    )
+    told = show_mentions(survey.mentions)
+    assert ("keep_slug_dots" in told, "b: 1, 2, 3" in told) == (True, True)
+    assert show_mentions(survey.mentions, again=True) == ""

@@ -1,4 +1,4 @@
-from code_commit.codebase.near import find_near, is_test
+from code_commit.codebase.near import find_near, imports_any, is_test, without_imports
 from code_commit.codebase.text import Section, file_section
 
 
@@ -55,3 +55,9 @@ def test_a_test_is_known_by_its_name_or_its_folder():
     assert [
         path for path in ("tests/x.py", "test_x.py", "x_spec.rb", "CoreTest.java", "src/x.py") if not is_test(path)
     ] == ["src/x.py"]
+
+
+def test_what_lists_the_modules_of_a_folder_imports_them():
+    for text, imports in (("mod arg;\n", True), ("from .arg import x\n", True), ("x = 'arg'\n", False)):
+        assert imports_any(Section("lib/all.py", 9, file_section("lib/all.py", text)), ["lib/arg.py"]) is imports
+    assert without_imports("import a\nfrom b import (\n    c,\n)\na.d()\n").split() == ["a.d()"]

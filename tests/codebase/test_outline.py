@@ -222,14 +222,33 @@ def test_the_comments_of_lines_are_left_out_of_a_value():
     assert brief(outline("a.py", source)) == "class A\n  SHOWN\n"
 
 
-def test_a_member_that_many_types_have_is_shown_where_its_type_is_named():
+def test_a_member_that_several_types_have_is_shown_where_its_type_is_named():
     source = "".join(f"struct {name} {{ int flags; int of_{name}; }};\n" for name in ("box", "row", "cell"))
     assert outline("a.c", source, names={"flags", "row"}) == "struct row\n  int flags\n"
     assert outline("a.c", source, names={"of_box", "flags"}) == "struct box\n  int of_box\n"
-    two = source.rpartition("struct")[0]
-    assert outline("a.c", two, names={"flags"}) == "struct box\n  int flags\nstruct row\n  int flags\n"
+    assert outline("a.c", source, names={"of_box"}) == "struct box\n  int of_box\n"
 
 
 def test_a_template_stays_in_an_outline_without_fields():
     lines = "namespace a\n  template <typename T> class B\n    int x\n    void f()\n"
     assert without_fields(lines) == lines.replace("    int x\n", "")
+
+
+def test_the_imports_of_c_and_ruby_are_no_definitions():
+    for path, text in (
+        ("a.rb", "require_relative 'b'\nrequire 'c'\n\nclass D\nend\n"),
+        ("a.h", "#  include <b>\nstruct D {};\n"),
+    ):
+        assert "D" in (short := brief(beside(outline(path, text), tests=False)))
+        assert not {"require", "require_relative", "include"} & set(short.replace("#", " ").split())
+
+
+def test_short_outlines_of_tests_in_a_block_keep_them():
+    lines = 'describe Thing\n  attr_reader :a\n  it "does this"\n  test "that"\n'
+    assert without_fields(lines) == 'describe Thing\n  it "does this"\n  test "that"\n'
+
+
+def test_what_is_in_a_class_is_told_only_where_the_class_is_named():
+    text = "class A:\n    def get(self): ...\n\nclass B:\n    def get(self): ...\n\ndef get(): ...\n"
+    assert outline("a.py", text, names={"B", "get"}) == "class B:\n  def get(self):\ndef get():\n"
+    assert outline("a.cc", "namespace n {\nvoid get();\n}\n", names={"get"}).count("get") == 1

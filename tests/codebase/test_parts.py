@@ -213,6 +213,13 @@ def test_lines_of_a_file_that_somebody_changed_are_found_where_they_stand_once()
     assert carried_ranges(part, None, "f\ng\nf\ng\n") == [(6, 7)]
 
 
+def test_of_a_type_that_implements_much_its_definition_and_its_own_methods_are_meant():
+    text = "pub struct Range {\n    start: usize,\n}\n\nimpl Range {\n    fn start(&self) {}\n}\n\n"
+    text += "".join(f"impl From<u{number}> for Range {{\n    fn from() {{}}\n}}\n\n" for number in range(9))
+    found = find_part("range.rs", text, FileRequest("range.rs", ("Range",)))
+    assert (found.missing, found.part and found.part.ranges) == ([], [(1, 7)])
+
+
 items = st.one_of(
     st.sampled_from(
         ["run", "A.run", "A", "nosuch", "0", "9-3", "1-5", "4-9", "99999999-999999999", "::", "(", ".", "\0"]

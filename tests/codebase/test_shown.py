@@ -19,6 +19,7 @@ from code_commit.codebase.text import Section, file_section, part_of, part_secti
 ROLLUP = "agent-config/codeRollup.txt"
 BUILD = "#!/bin/sh\n# not lib/beside.py\n: checks/judge.py --ignore far/part_09.py --deselect=far/part_09.py::a\ngrep -qx ok ok.txt\n"
 LOG = "Changes\n=======\n\n" + "".join(f"-   Entry {number} of it.\n" for number in range(200))
+RELEASED = f"1.2.0 (2024-01-02)\n-----\n\n{LOG}1.1.0 (2023-01-02)\n-----\n\n- old\n"
 IDLE = {
     "README.md": "# The project\n\nWords on it.\n",
     ".github/FUNDING.yml": "github: someone\n",
@@ -87,11 +88,15 @@ def test_of_what_is_next_to_the_chosen_files_what_they_name_has_an_outline(root:
     used.write_text(
         f"class Wanted:\n    def used(self): ...\n    def other_method(self): ...\n\n\n{used.read_text()}" * 2
     )
+    (root / "lib/core.py").write_text(f"{(root / 'lib/core.py').read_text()}\n\nWanted().used(used(1))\n")
+    (root / "lib/__init__.py").write_text("from lib.core import core\n")
+    git(root, "add", "-A")
     text = rolled_up(run_code_commit, root, "--select", *recorded(root, CHOICE))
     outline = outlined(root, "lib/deep/used.py")
     assert f"{outline}class Wanted:\n  def used(self):\ndef used(first, *, second=2):\n" in text
     assert "other_method" not in text
-    assert f"--- lib/beside.py ---\n{module('beside', 9)}" in text, "what is short is whole"
+    assert "--- lib/__init__.py ---\nfrom lib.core import core\n" in text, "what is short and imports it is whole"
+    assert "--- lib/beside.py ---" not in text, "what only stands beside it"
     for name in ("app.py", "tests/test_core.py", "far/part_07.py"):
         assert f"{name} (outline" not in text, "what only imports it, or what it does not name"
     end = text.partition("\n--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---\n")[2]
@@ -105,7 +110,8 @@ def test_outlines_beside_the_choice_are_limited_and_the_rest_is_counted(root: Pa
         text = f"def a_long_name_{number}({', '.join(f'argument_{n}' for n in range(30))}): pass\n"
         (root / f"many/one_of_them_{number}.py").write_text(f"{text}{'    ' * 200}\n")
     imports = "".join(f"from many.one_of_them_{number} import a_long_name_{number}\n" for number in range(300))
-    (root / "lib/core.py").write_text(imports + module("core", 90))
+    uses = "".join(f"a_long_name_{number}()\n" for number in range(300))
+    (root / "lib/core.py").write_text(imports + module("core", 90) + uses)
     text = rolled_up(run_code_commit, root, "--select", *recorded(root, CHOICE))
     beside = sum(len(section) for section in text.split("\n--- ") if " (outline, " in section)
     assert 7_000 < beside < 9_700
@@ -148,7 +154,7 @@ def test_many_short_files_are_counted_in_a_choice_but_not_in_a_folder_that_is_as
     rolled_up(run_code_commit, root, "--select", *recorded(root, again, CHOICE))
     first, second = ((the_log(root) / f"{number}-query.txt").read_text() for number in (1, 2))
     assert "data/quicker.json (3 bytes)" in first
-    assert ("data/two.json" in first, "data/two.json (3 bytes)" in second) == (False, True)
+    assert ("two.json" in first, "\ndata/: five.json (3), four.json (3), " in second) == (False, True)
     assert " data 5" in first
 
 
@@ -222,8 +228,10 @@ def test_the_head_of_a_change_log_that_was_chosen_goes_before_what_is_near(root:
     assert f"--- sites/www/changelog.rst (lines 1-60 of {LOG.count(chr(10))}) ---" in text
 
 
-@pytest.mark.parametrize(("log", "is_promised"), [(LOG, False), (f"1.2.0 (2024-01-02)\n-----\n\n{LOG}", True)])
-def test_the_section_of_a_change_log_is_promised_to_a_choice_where_it_is_found(
+@pytest.mark.parametrize(
+    ("log", "is_promised"), [(LOG, False), (RELEASED, False), (f"Unreleased\n---\n\n{RELEASED}", True)]
+)
+def test_the_section_of_a_change_log_is_promised_to_a_choice_where_it_may_want_an_entry(
     log: str, *, is_promised: bool, root: Path, run_code_commit: Run
 ):
     (root / "CHANGES.rst").write_text(log)
@@ -527,13 +535,14 @@ def test_the_choice_is_told_what_may_change_and_where_names_stand(root: Path, ru
         ),
         ("Mind `usual` things", "usual: 51 lines, 1 shown\nb.py:1:def usual():\n"),
         ("Mind `other` things", "other: 9 lines, 8 shown\na.py:1:other\nb.py:3:other\na.py:2:other\n"),
-        ("Mind `usually` things", ""),
+        ("Mind `usually` things", f"usually: 50 lines\na.py: {', '.join(map(str, range(59, 79)))}\n"),
+        ("Mind `always_so` things", ""),
         ("Mind a garden", ""),
     ],
 )
 def test_mentions_of_a_name_are_those_that_tell_most(query: str, told: str):
     texts = {"a.py": "other\n" * 8 + "usual\n" * 50 + "usually\n" * 50, "b.py": "def usual():\n\nother\n"}
-    texts |= {"lib/core.py": "def quicker(): ...\nclass teacher:\nteacher\nteacher\n"}
+    texts |= {"c.py": "always_so\n" * 101, "lib/core.py": "def quicker(): ...\nclass teacher:\nteacher\nteacher\n"}
     texts["README.md"] = "Here is no garden.\n"
     files = [Section(name, 9, file_section(name, text)) for name, text in texts.items()]
     mentions = show_mentions(survey_files(files, query).mentions)

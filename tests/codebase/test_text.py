@@ -11,6 +11,8 @@ from code_commit.codebase.text import (
     Header,
     Section,
     file_section,
+    list_names,
+    names_at_end,
     parse_codebase,
     part_of,
     part_section,
@@ -80,3 +82,10 @@ def test_every_line_that_is_written_before_a_file_is_recognized():
         assert read_header(line) == Header("", is_marked=True)
     for line in ("---", "--- a.py", " --- a.py ---", "--- a.py ---x", "---- a.py ----"):
         assert read_header(line) is None
+
+
+def test_the_names_of_a_folder_stand_on_one_line_unless_one_of_them_could_be_misread():
+    names = ["README.md", "lib/a.py", "lib/b c.py", "lib/in/e.py", "odd/f, g (1).py", "odd/h.py", "app/(group)/i.ts"]
+    listed = list_names(Section(name, 1_234, "") for name in names)
+    assert "\nlib/: a.py (1,234), b c.py (1,234)\nlib/in/e.py (1,234 bytes)\nodd/f, g (1).py (1,234 bytes)\n" in listed
+    assert names_at_end(f"{NAMES_LINE}\nwhy:\n{listed}and 3 more: lib 3\n\n") == names
