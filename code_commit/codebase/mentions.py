@@ -122,7 +122,7 @@ class LinesOfNames:
         self.lines = defaultdict[str, list[Mention]](list)
         self.alike = defaultdict[frozenset[str], list[Mention]](list)
         self._shared = shared
-        self._name = re.compile(rf"\w*?{shared.pattern}\w*") if len(shared.words) > 1 else None
+        self._end_of_name = re.compile(rf"{shared.pattern}\w*") if len(shared.words) > 1 else None
 
     def note(self, name: str, file: Section, text: str, places: Iterable[int], *, is_defined_here: bool) -> None:
         """Note the lines of a file that hold a name, at these places of its text."""
@@ -136,8 +136,11 @@ class LinesOfNames:
     def note_alike(self, file: Section, text: str, lower: str, known: Collection[str]) -> None:
         """Note the definitions of a file whose names share two words with the query, without `known` ones."""
         counted, place = _Counted(file, text), 0
-        for match in self._name.finditer(lower) if self._name else ():
-            at, name = match.start(), text[match.start() : match.end()]
+        for match in self._end_of_name.finditer(lower) if self._end_of_name else ():
+            at = match.start()  # a pattern of the whole name would try each letter
+            while at and (lower[at - 1].isalnum() or lower[at - 1] == "_"):
+                at -= 1
+            name = text[at : match.end()]
             if name not in known and len(words := self._shared.of(name)) > 1 and begins_definition(text, at):
                 self.alike[words].append(counted.mention(at, place, defines=True))
                 place += 1
