@@ -97,8 +97,11 @@ def _outline(text: str) -> tuple[list[int], list[_Span]]:
     openings: list[int] = []
     spans: list[_Span] = []
     position, is_draft, unclosed = int(text.startswith("\ufeff")), False, 0
+    at_line = -1
     while position < len(text) and unclosed < _MOST_UNCLOSED:
-        opening = fences.next_opening(text, position)
+        if at_line < position:
+            at_line = fences.next_opening(text, position)
+        opening = at_line
         if (at := bisect_left(glued, position)) < len(glued):
             opening = min(opening, glued[at])
         spans.append(_Span(position, opening, is_draft))
