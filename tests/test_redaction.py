@@ -120,6 +120,13 @@ def test_every_form_is_censored_in_much_output(form, line):
     assert redactor.redact(before) is before
 
 
+def test_a_key_that_joins_later_is_censored_in_much_output_too():
+    redactor, much = Redactor(["another-key"]), b"   Compiling sk-zlib v0.4 (100%)\n" * 10_000
+    assert redactor.redact(much) is much
+    redactor.add(KEY)
+    assert redactor.redact(much + KEY.encode()) == much + CENSORED.encode()
+
+
 @pytest.mark.parametrize("dots", ["***", "....", "…", "xxxx"])
 def test_a_vendor_s_quotation_is_censored_in_much_output(dots):
     text = "   Compiling sk-zlib v0.4 (100%)\n" * 5_000
