@@ -51,6 +51,14 @@ def test_cost(model, usage, dollars):
     assert cost == (None if dollars is None else pytest.approx(dollars))
 
 
+@pytest.mark.parametrize(
+    ("usage", "dollars"), [(Usage(input=100_000, output=1_000), 0.0105), (Usage(output=1_000), 0.0025)]
+)
+def test_a_long_prompt_has_its_price_by_the_count_and_by_the_estimate_where_no_count_is(usage, dollars):
+    cost = cost_of(choice("anthropic", "claude-haiku-5-5"), NOW, usage, most_input=150_000)
+    assert cost == pytest.approx(dollars)
+
+
 @pytest.mark.parametrize("name", ["gpt-6.2-sol", "openai:gpt-6.2-sol"])
 def test_the_price_of_config_toml_counts_first(name):
     settings = Settings(prices={name: Price(100, 200)})
