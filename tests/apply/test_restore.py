@@ -9,7 +9,7 @@ import pytest
 from apply_driver import NEW_FILES, OLD_FILES, SNAPSHOT, make_tree, read_tree, verified
 
 from code_commit.apply.failures import ChangedSinceError
-from code_commit.apply.restore import restore
+from code_commit.apply.restore import note_built, restore
 from code_commit.apply.transaction import apply_changes
 from code_commit.errors import ApplyError
 from code_commit.project import Project
@@ -71,6 +71,17 @@ def test_several_attempts_of_a_run_are_undone_together(project: Project) -> None
     originals = sorted(path.read_bytes() for path in run_folder(project, "one").glob("originals/*"))
     edited = b"a=2 # formatted by the build\n"
     assert originals == sorted([edited, *(OLD_FILES[path][1] for path in ("src/a.py", "run.sh", "README.md"))])
+    undo(project, "one")
+    assert read_tree(project.root) == before
+
+
+def test_what_each_build_of_an_attempt_did_to_its_files_is_put_back(project: Project) -> None:
+    """A resumed run repeats a build, and the one before it may have formatted another file."""
+    before = read_tree(project.root)
+    apply(project, {"src/a.py": b"a = 2\n", "new.txt": b"new\n"})
+    for path in ("src/a.py", "new.txt"):
+        (project.root / path).write_bytes(b"formatted by the build\n")
+        note_built(run_folder(project, "one"), project)
     undo(project, "one")
     assert read_tree(project.root) == before
 
