@@ -474,6 +474,19 @@ def test_only_the_same_suspicion_is_accepted_when_it_comes_again(project_folder:
     assert record.attempts[1].rejections[0].fact == "'# the rest as before' stands for lines 21 to 60 of the file"
 
 
+def test_a_suspicion_that_was_told_is_accepted_whatever_was_answered_in_between(
+    project_folder: Path, run_code_commit: Run
+):
+    lines = [f"value_{number} = {number}\n" for number in range(60)]
+    (project_folder / "a.py").write_text("".join(lines))
+    git(project_folder, "add", "-A")
+    answer = f"^^^a.py\n{''.join(lines[:20])}# the rest as before\n^^^end\n{RIGHT}"
+    done = run_code_commit(project_folder, *recorded(project_folder, answer, "Sorry, here it is.\n", answer))
+    assert done.returncode == 0, done.stderr
+    record = load_run_record((the_log(project_folder) / "run.json").read_bytes())
+    assert [each.verdict for each in record.attempts] == ["rejected", "rejected", "applied"]
+
+
 def test_a_refusal_is_told_once(project_folder: Path, run_code_commit: Run):
     done = run_code_commit(project_folder, *recorded(project_folder, *["Sorry, I cannot do that.\n"] * 4))
     assert done.returncode == 4
