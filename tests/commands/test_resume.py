@@ -349,6 +349,18 @@ def test_a_file_beside_the_codebases_of_a_log_is_none_of_them(root: Path, run_co
     assert "other.txt" not in (the_log(root) / "2-query.txt").read_text()
 
 
+def test_a_resumed_run_goes_on_with_the_codebase_of_its_latest_prompt(root: Path, run_code_commit: Run):
+    assert run_code_commit(root, *recorded(root, WRONG)).returncode == 3
+    for number in (9, 10):
+        (the_log(root) / f"{number}-codebase.txt").write_text(f"--- of-attempt-{number}.txt ---\n")
+    recorded(root, WRONG, RIGHT)
+    done = resume(root, run_code_commit)
+    assert done.returncode == 0, done.stderr
+    query = (the_log(root) / "2-query.txt").read_text()
+    assert "of-attempt-10.txt" in query
+    assert "of-attempt-9.txt" not in query
+
+
 @pytest.mark.parametrize(
     ("answer", "name", "content"),
     [
