@@ -1,4 +1,4 @@
-"""A build that fills the disk with its output ends the run in a record that says so."""
+"""The log of a run: what it holds on a full disk, and of a run that is resumed."""
 
 import json
 import os
@@ -8,6 +8,13 @@ from pathlib import Path
 
 import pytest
 from command import CODE_COMMIT, recorded
+
+from code_commit.project import find_project
+from code_commit.redaction import Redactor
+from code_commit.runs.log import open_run_log, reopen_run_log
+from code_commit.runs.progress import Progress
+from code_commit.runs.record import FileChoice, RunEntry, load_run_record
+from code_commit.settings import Settings
 
 WITH_A_FULL_LOG = """
 mkdir disk && mount -t tmpfs -o size=3m none disk && mv agent-config/logs disk/logs && ln -s ../disk/logs agent-config/ &&
@@ -128,3 +135,13 @@ def test_an_undo_that_put_all_back_says_so_where_its_log_has_no_room(room: int, 
         assert "warning: undid " in done.stderr
         assert said in done.stderr, done.stderr
         assert "1-changes.diff cannot be used: No space left on device" in done.stderr
+
+
+def test_the_time_of_a_resumed_run_counts_its_choice_of_files_once(project_folder: Path):
+    project, settings, progress = find_project(project_folder), Settings(), Progress(Redactor([]), quiet=True)
+    log = open_run_log(project, "run", settings, progress)
+    log.record.choice = FileChoice("the-choice", calls=1, seconds=1000.0)
+    log.save("started")
+    record = load_run_record((log.folder / "run.json").read_bytes())
+    with reopen_run_log(project, RunEntry(log.folder, record), settings, progress) as again:
+        assert 1000 <= again.record.totals.seconds < 2000
