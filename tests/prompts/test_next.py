@@ -10,7 +10,9 @@ from code_commit.prompts.next import Answer, Conversation, Room, next_prompt, re
 from code_commit.redaction import Redactor
 from code_commit.runs.log import open_run_log
 from code_commit.runs.progress import Progress
+from code_commit.runs.record import BuildResult
 from code_commit.settings import Settings
+from code_commit.views import Part, Passage
 
 
 @pytest.mark.parametrize(("answer_format", "paths"), [("auto", ["short.py", "both.py"]), ("edits", [])])
@@ -74,3 +76,23 @@ def test_a_codebase_shrinks_only_where_the_prompt_does_not_fit(more, shrinks, pr
     conversation = Conversation(project, settings, Redactor([]), task, Room(size + more, shrink))
     prompt = conversation.next_prompt()
     assert (asked, len(prompt.text)) == ([19_999] if shrinks else [], size + more)
+
+
+def test_lines_that_were_shown_are_followed_through_each_repair(project_folder):
+    """Each answer puts ten lines before them, and the second repair shows them where they stand then."""
+    project, settings = find_project(project_folder), Settings(answer_format="edits")
+    before = "".join(f"value_{number} = 0\n" for number in range(1, 61))
+    part = Part((Passage(50, "value_50 = 0\nvalue_51 = 0\n"),), 60)
+    codebase = Codebase([f"--- a.py (lines 50-51) ---\n{part.content}"], {"a.py": part})
+    task = make_task(settings, load_system_prompts(project.system_prompts), "Do it.", codebase)
+    conversation = Conversation(project, settings, Redactor([]), task, Room())
+    failure, seen = BuildResult(1, None, False, 0.1, 5), []
+    with open_run_log(project, "run", settings, Progress(Redactor([]), quiet=True)) as log:
+        for number in (1, 2):
+            attempt, _ = log.attempt(number), conversation.next_prompt()
+            attempt.build_file.write_text("wrong\n")
+            new = "".join(f"new_{line} = 0\n" for line in range(10 * number))
+            (project_folder / "a.py").write_text(new + before)
+            conversation.build_failed(attempt, Answer("", ""), failure, {"a.py"}, {"a.py": before.encode()})
+            seen.append(conversation.next_prompt().shows.views["a.py"].where)
+    assert seen == ["60-61", "70-71"]
