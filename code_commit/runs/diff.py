@@ -14,7 +14,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from code_commit.changes import Action, AppliedChange, VerifiedChanges
+from code_commit.changes import Action, AppliedChange, FileKind, VerifiedChanges
 from code_commit.files import read_regular_file
 from code_commit.git import Repository
 from code_commit.ownership import Ownership
@@ -71,6 +71,11 @@ def edits_of(changes: VerifiedChanges) -> list[FileEdit]:
     return [edit for edit in edits if (edit.old, edit.old_mode) != (edit.new, edit.mode)]
 
 
+def kind_of(path: str, before: str = "") -> FileKind:
+    """Return the kind of a file that checks the work, by its name or by the one before; "" for any other."""
+    return file_kind(path) or file_kind(before)
+
+
 def known_text(log_folder: Path) -> str:
     texts = []
     for path in (*sorted(log_folder.glob("*-query.txt")), *sorted(log_folder.glob("*-response.txt"))):
@@ -101,8 +106,8 @@ def diff_files(
             old, new = git.stored(before, old), with_hidden_text(new, git.stored(path, new), old)
         added, removed, hunks = _differences(old, new)
         action: Action = "create" if edit.renamed_from else edit.action
-        kind = file_kind(path) or file_kind(before)
-        changes.append(AppliedChange(path, action, len(edit.new or b""), added, removed, kind, edit.renamed_from))
+        kind, size = kind_of(path, before), len(edit.new or b"")
+        changes.append(AppliedChange(path, action, size, added, removed, kind, edit.renamed_from))
         both = [content.decode("utf-8", "replace") for content in (old, new)]
         is_secret = hunks and any(explain_secret(name, both, known) for name in {path, before})
         named = edit._replace(path=prefix + path, renamed_from=edit.renamed_from and prefix + before)

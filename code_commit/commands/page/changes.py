@@ -3,8 +3,8 @@
 import re
 from typing import NamedTuple
 
-from code_commit.changes import Action, AppliedChange, FileKind
-from code_commit.runs.diff import NOT_SHOWN
+from code_commit.changes import Action, AppliedChange
+from code_commit.runs.diff import NOT_SHOWN, kind_of
 
 _NOT_SHOWN = re.compile(re.escape(NOT_SHOWN.decode().strip()).replace("%s", "(.+)"))
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d+)? \+(\d{1,9})(?:,\d+)? @@")
@@ -46,10 +46,12 @@ class FileDiff(NamedTuple):
     def is_deleted(self) -> bool:
         return "deleted file" in self.modes
 
-    def as_change(self, kind: FileKind) -> AppliedChange:
-        """Return the same in numbers, but for the size, which a diff does not tell."""
+    @property
+    def as_change(self) -> AppliedChange:
+        """The same in numbers, but for the size, which a diff does not tell."""
         action: Action = "create" if self.is_new or self.renamed_from else "delete" if self.is_deleted else "replace"
-        return AppliedChange(self.path, action, 0, self.count("+"), self.count("-"), kind, self.renamed_from)
+        kind, before = kind_of(self.path, self.renamed_from), self.renamed_from
+        return AppliedChange(self.path, action, 0, self.count("+"), self.count("-"), kind, before)
 
     @property
     def lines(self) -> list[Line]:

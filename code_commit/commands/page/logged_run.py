@@ -10,6 +10,7 @@ from code_commit.commands.page.changes import FileDiff, parse_diff
 from code_commit.errors import ApplyError
 from code_commit.files import read_ends
 from code_commit.redaction import Redactor
+from code_commit.runs.diff import kind_of
 from code_commit.runs.log import QUERY_OF_RUN
 from code_commit.runs.record import RunRecord
 from code_commit.runs.words import FILE_KINDS, check_lines, count, duration, headline_of, total_cost, ways_on
@@ -109,11 +110,9 @@ class LoggedRun:
 
     def checks(self, changes: RunChanges) -> list[str]:
         """Return a line for each test, CI file and build file that is another one after the run than before it."""
-        applied = [change for attempt in self.record.attempts for change in attempt.changes]
-        kinds = {path: change.kind for change in applied if change.kind for path in change.paths}
-        lost = {path: kinds[path] for path in changes.unknown if path in kinds}
+        lost = {path: kind for path in changes.unknown if (kind := kind_of(path))}
         told = [f"{shown(path)} is {FILE_KINDS[kind]}: changed, how is no longer known" for path, kind in lost.items()]
-        return check_lines(file.as_change(kinds.get(file.path, "")) for file in changes.files) + told
+        return check_lines(file.as_change for file in changes.files) + told
 
     @property
     def task(self) -> list[str]:

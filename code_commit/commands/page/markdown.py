@@ -36,7 +36,8 @@ def _lines(run: LoggedRun) -> Iterator[str]:
     yield from _items([f"Run: {code(record.run)}", *model, *choice])
     yield from _block("The task", run.task)
     for attempt in attempts:
-        yield from _block(f"What the LLM said in attempt {attempt.number}", attempt.notes.split("\n"))
+        said = attempt.notes.split("\n") if attempt.notes else []
+        yield from _block(f"What the LLM said in attempt {attempt.number}", said)
     yield from _section("Changed tests, CI files and build files", [code(line) for line in run.checks(changes)])
     yield from _section("Warnings", [code(warning) for warning in run.warnings])
     if done := words.done_by_build(record):

@@ -1,6 +1,7 @@
 """Diffs read back into changes of files."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -59,6 +60,19 @@ def test_a_rename_is_one_file_with_both_names():
     assert renamed.note == 'renamed from old "a".txt, mode 644 is now 755'
     assert (renamed.count("+"), renamed.count("-")) == (1, 1)
     assert (new.path, new.note) == ("z", "new")
+
+
+def test_a_diff_tells_what_an_edit_tells_but_for_the_size():
+    edits = [
+        FileEdit("tests/a.py", b"1\n2\n3\n", None),
+        FileEdit("helpers.py", None, b"1\n2\n3\n"),
+        FileEdit("build.sh", b"a\n", b"b\n"),
+        FileEdit("ok.txt", b"a\n", None),
+    ]
+    changes, diff = diff_files(edits)
+    told = {file.path: file.as_change for file in parse_diff(diff)}
+    assert told == {change.path: replace(change, bytes=0) for change in changes}
+    assert told["helpers.py"].kind == "test"
 
 
 @given(st.binary(max_size=200), st.integers(0, 400))

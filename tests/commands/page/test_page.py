@@ -231,6 +231,22 @@ def test_a_hunk_names_its_function_and_a_renamed_file_is_one(project_folder: Pat
     assert "- rename `moved.py` to `new.py` +0 -0" in summary
 
 
+def test_a_test_that_was_renamed_away_and_then_rewritten_is_told_as_deleted(project_folder: Path, run_code_commit: Run):
+    """The file under its new name is none, though the first answer's rename was a change of a test."""
+    (project_folder / "tests").mkdir()
+    body = "".join(f"x{number} = {number}\n" for number in range(20))
+    (project_folder / "tests/test_a.py").write_text(body)
+    git(project_folder, "add", "-A")
+    git(project_folder, "commit", "-qm", "more")
+    moved = f"^^^tests/test_a.py\n^^^delete\n^^^helpers.py\n{body}^^^end\n"
+    rewritten = "^^^helpers.py\nready = True\n^^^end\n^^^ok.txt\nok\n^^^end\n"
+    recorded_run(project_folder, run_code_commit, [moved, rewritten])
+    summary = export_log(find_project(project_folder), Arguments(markdown=True)).decode()
+    section = summary.partition("### Changed tests, CI files and build files\n\n")[2].partition("\n\n")[0]
+    assert section == "- `tests/test_a.py is a test: deleted, 20 lines`"
+    assert "What the LLM said" not in summary, "it said nothing beside the blocks"
+
+
 @pytest.mark.parametrize(
     "harm",
     [
