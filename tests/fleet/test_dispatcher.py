@@ -1,9 +1,11 @@
-"""The end of a fleet that its user interrupts: once, twice, three times; on a cluster and on this machine."""
+"""The end of a fleet that its user interrupts, once, twice, three times; and what it lets a run cost."""
 
 import os
 import signal
 import subprocess
 import time
+from concurrent.futures import Future
+from types import SimpleNamespace
 
 import pytest
 from command import CODE_COMMIT, wait_for
@@ -22,6 +24,9 @@ from fleet_tools import (
     results,
     task,
 )
+
+from code_commit.fleet.dispatcher import Dispatcher, _QueuedTask
+from code_commit.fleet.tasks import FleetTask
 
 
 def start_here(tasks, *arguments):
@@ -151,3 +156,13 @@ def test_a_worker_that_starts_anew_does_not_get_the_terminals_interrupt_and_its_
         _, complaint = fleet.communicate(timeout=300)
     assert fleet.returncode == 130, complaint
     assert "Traceback" not in complaint
+
+
+@pytest.mark.parametrize(("log", "limit"), [((b"", 0.0), 0.3), ((b"a log", 0.2), 0.5)], ids=["anew", "continued"])
+def test_a_run_may_cost_its_grant_and_what_it_has_cost_itself(log, limit):
+    """The other runs of the task, which were lost, have cost 55 cents: they count already."""
+    sent, dispatcher = [], Dispatcher(SimpleNamespace(), SimpleNamespace(), "fleet")
+    dispatcher._client = SimpleNamespace(submit=lambda _, *arguments, **__: sent.append(arguments) or Future())
+    dispatcher._store = SimpleNamespace(log_of=lambda _: log, paid_for=lambda _: 0.55 + log[1])
+    dispatcher._send(1, _QueuedTask(FleetTask(**task("a", "https://example.org/x"))), 0.3)
+    assert sent[0][2] == pytest.approx(limit)
