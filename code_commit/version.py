@@ -1,3 +1,3 @@
 """The version, a literal: reading it from the installed package's metadata takes longer than all of `--version`."""
 
-__version__ = "1.0.0"
+__version__ = "1.1.0"
