@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from command import git, wait_for
+from distributed import Client
 from forked_command import ForkedCommand, ForkedProcess
 
 WRONG, RIGHT = "^^^ok.txt\nno\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
@@ -258,6 +259,11 @@ class Cluster:
         contact = ("--contact-address", f"tcp://127.0.0.1:{self.wires[-1].port}")
         options = ("--no-nanny", "--nthreads", "2", "--no-dashboard", *places, *contact)
         self.workers[name] = self._dask("worker", self.address, *options, "--name", name)
+
+    def wait_for_workers(self) -> None:
+        """Return when the scheduler knows all workers: a fleet begins with those that are there."""
+        with Client(self.address) as client:
+            client.wait_for_workers(len(self.workers), timeout=120)
 
     def kill_worker(self, name: str) -> None:
         with self.workers[name] as worker:

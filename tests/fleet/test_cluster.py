@@ -547,6 +547,7 @@ def test_a_worker_without_the_key_gives_its_tasks_to_others_and_a_clone_that_is_
     with closing(Cluster(tmp_path / "cluster", forked_fleet, workers="abc")) as cluster:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
         cluster.start_worker("d")
+        cluster.wait_for_workers()
         done = cluster.run_fleet(tasks)
     found = results(tmp_path)
     assert (done.returncode, "6 of 7 tasks green, 1 not set up" in done.stderr) == (1, True), done.stderr
