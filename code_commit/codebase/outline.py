@@ -40,7 +40,11 @@ _DETAIL = re.compile(
     r"|(?<=\w)(?<!\bpub)(?:<[^()]*>)?\(.*|(?<!\s)\s*(?:(?<!:):(?!:)|=|->).*"
 )  # the text after a definition's name
 _PLAIN = rf"[^<>()]|\({_WITHIN}\)"
-_PARAMETERS = functools.reduce(lambda within, _: rf"(?:{_PLAIN}|<{within}>)*+", range(2), rf"(?:{_PLAIN})*+")
+_PARAMETERS = functools.reduce(
+    lambda within, level: rf"(?=(?P<level_{level}>(?:{_PLAIN}|<{within}>)*))(?P=level_{level})",
+    range(2),
+    rf"(?:{_PLAIN})*",
+)  # a lookahead tries no shorter one, as a possessive quantifier would not, which Python matches wrongly up to 3.11.4
 _TEMPLATE = re.compile(
     rf"(?<![\w<])template *<{_PARAMETERS}> *|(?<!\S)(?!TEST)[A-Z][A-Z0-9_]{{2,}}\([^()]*\) (?=\w)"
 )  # and a macro that is no definition, before a type or a name

@@ -191,7 +191,13 @@ def _gates() -> "Sequence[SchemaValidator]":
     from pydantic_core import SchemaValidator, core_schema
 
     shapes = "|".join(_SECRET_SHAPES)
-    for exact, loose in ((_LINE_OF_NPM, ""), (r"\b", ""), (r"\s", r"[\s\x1c-\x1fnrt]"), ("[ +]", "[ +rt]")):
+    for exact, loose in (
+        (_LINE_OF_NPM, ""),
+        (r"\b", ""),
+        (r"\s", r"[\s\x1c-\x1fnrt]"),
+        (r"\\[nr]", r"\\?[nr]"),
+        ("[ +]", "[ +rt]"),
+    ):
         shapes = shapes.replace(exact, loose)
     return [
         SchemaValidator(core_schema.str_schema(pattern=each, regex_engine="rust-regex")) for each in (shapes, *NEEDED)
