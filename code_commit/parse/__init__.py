@@ -39,8 +39,9 @@ A response that cannot be parsed without a guess is rejected as a whole, with ev
 whether a path may be written.
 """
 
+import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from code_commit.changes import (
@@ -143,7 +144,7 @@ def notes_of(text: str) -> str:
 def read_notes(text: str) -> list[Note]:
     """Return the texts outside the blocks in order, each with the line where it begins."""
     notes, line, counted_to = list[Note](), 1, 0
-    for start, end in list(pairwise(_read(text, Findings(text, Reasons())).cuts))[::2]:
+    for start, end in list(pairwise(_cuts(text)))[::2]:
         line += text.count("\n", counted_to, start)
         counted_to = start
         notes.append(Note(line, text[start:end]))
@@ -156,8 +157,13 @@ def blocks_of(text: str) -> str:
 
 def _pieces(text: str) -> list[str]:
     """Return, in turn, the texts outside blocks and the blocks."""
-    found = _read(text, Findings(text, Reasons()))  # a list of removals is a block, whatever is there
-    return [text[start:end] for start, end in pairwise(found.cuts)]
+    return [text[start:end] for start, end in pairwise(_cuts(text))]
+
+
+@functools.lru_cache(maxsize=1)
+def _cuts(text: str) -> Sequence[int]:
+    """Return where, in turn, a text outside blocks and a block begin; a list of removals is one, whatever is there."""
+    return _read(text, Findings(text, Reasons())).cuts
 
 
 def _read(text: str, found: Findings) -> Findings:
