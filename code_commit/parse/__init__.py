@@ -173,7 +173,7 @@ def _read(text: str, found: Findings) -> Findings:
     if text.startswith("\ufeff", position):
         found.reasons.leniences.add("byte-order-mark")
         position += 1
-    if text.rstrip().endswith(">") and fences.ENDS_WITH_TOKENS.search(text, max(0, len(text) - 500)):
+    if text[-500:].rstrip().endswith(">") and fences.ENDS_WITH_TOKENS.search(text, max(0, len(text) - 500)):
         found.reasons.leniences.add("end-token")
     found.cuts.append(position)
     while position < len(text) and not found.reasons.more:
