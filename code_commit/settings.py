@@ -19,6 +19,7 @@ ENVIRONMENT_PREFIX = "CODE_COMMIT_"
 ATTEMPT_VARIABLE, RUN_VARIABLE = "CODE_COMMIT_ATTEMPT", "CODE_COMMIT_RUN"  # for build.sh
 KEYS_VARIABLE = "CODE_COMMIT_KEYS"  # names the folder of a fleet worker's `gemini-key.txt`, `openai-key.txt` ...
 _WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", Mapping: "a table"}
+_UNITS = {"S": " of seconds", "USD": " of US dollars"}  # by metavar
 NOT_NEGATIVE = "0 or more"
 POSITIVE = "more than 0"
 FAILING = "from 1 to 255"
@@ -139,7 +140,7 @@ class Setting:
         if value is None and self.may_be_none:
             return None
         if not _is_a(self.kind, value):
-            raise UnfitValueError(f"must be {_WORDS[self.kind]}")
+            raise UnfitValueError(f"must be {_WORDS[self.kind]}{_UNITS.get(self.metavar, '')}")
         if self.limit and not (0 < value <= MOST or (value == 0 and self.limit == NOT_NEGATIVE)):
             raise UnfitValueError(f"must be {self.limit}" + (f", {MOST:,} at most" if value > MOST else ""))
         return float(value) if self.kind is float else value

@@ -275,7 +275,7 @@ WRONG_SETTINGS = {
     "allow": ("src/**", "allow must be a list of strings"),
     "protect": ([1], "protect must be a list of strings"),
     "max_cost": (-1, "max_cost must be more than 0"),
-    "llm_timeout": (True, "llm_timeout must be a number"),
+    "llm_timeout": (True, "llm_timeout must be a number of seconds"),
     "max_repair": (1, "there is no setting 'max_repair'; did you mean 'max_repairs'?"),
     "prices": ({"m": {"input": -1, "output": 1}}, "prices.m: input must be 0 or more"),
 }
@@ -304,7 +304,7 @@ def test_a_rollup_refuses_what_the_command_line_refuses_all_at_once(project_fold
         "pathspecs must be a list of strings",
         "exclude must be a list of strings",
         "include must be a list of strings",
-        "max_cost must be a number",
+        "max_cost must be a number of US dollars",
         "there is no setting 'fitt'",
     ]
 

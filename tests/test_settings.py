@@ -77,7 +77,7 @@ WRONG_FILES = {
     "wrong type": ("max_repairs = 'many'", "max_repairs must be a whole number"),
     "text for a number": ("max_repairs = '1'", "max_repairs must be a whole number"),
     "part of a number": ("max_repairs = 1.0", "max_repairs must be a whole number"),
-    "true for a number": ("max_cost = true", "max_cost must be a number"),
+    "true for a number": ("max_cost = true", "max_cost must be a number of US dollars"),
     "number for true": ("strict = 1", "strict must be true or false"),
     "text for a list": ("allow = 'src/**'", "allow must be a list of strings"),
     "number for a text": ("model = 4", "model must be a string"),
@@ -136,7 +136,7 @@ def test_all_faults_of_all_sources_are_told_at_once(project):
     assert str(caught.value).split("\n") == [
         "agent-config/config.toml: there is no setting 'modle'; did you mean 'model'?",
         "agent-config/config.toml: sandbox must be one of auto, off, guard, strict",
-        "environment variable CODE_COMMIT_LLM_TIMEOUT must be a number",
+        "environment variable CODE_COMMIT_LLM_TIMEOUT must be a number of seconds",
         "max_repairs must be a whole number",
         "max_cost must be more than 0",
     ]
@@ -179,7 +179,7 @@ def test_a_wrong_repeatable_option_is_named(option, text, message):
     ("variable", "text", "message"),
     [
         ("MAX_REPAIRS", "x", "must be a whole number"),
-        ("LLM_TIMEOUT", "soon", "must be a number"),
+        ("LLM_TIMEOUT", "soon", "must be a number of seconds"),
         ("INFRASTRUCTURE_EXIT_CODES", "75,x", "must be a list of whole numbers"),
         ("STRICT", "maybe", "must be true or false"),
         ("SANDBOX", "on", "must be one of auto, off, guard, strict"),
