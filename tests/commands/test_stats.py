@@ -9,7 +9,10 @@ import pytest
 from command import Run, recorded
 from page_runs import embellish, hostile_run
 
-from code_commit.commands.stats import Comparison
+from code_commit.commands.stats import OF_EARLIER_VERSION, Comparison, ModelStats, StatsRun, Sum, collect, upgraded
+from code_commit.exchange import Usage
+from code_commit.runs.record import Attempt, BuildResult, Command, FileChoice, RunRecord, sum_up
+from code_commit.status import Status
 
 OPUS, ARGON = "anthropic:claude-opus-5-5", "gemini:gemini-4-argon"
 
@@ -136,28 +139,37 @@ def result(task: str, label: str, trial: int, status: str, **more) -> str:
     }
     line |= {} if status == "success" else {"exit_code": 2 if status == "not_set_up" else 1}
     numbers = {"cost_usd": 0.25, "input_tokens": 1000, "output_tokens": 100, "seconds": 30.0, "attempts": 2}
-    return json.dumps(line | numbers | more)
+    return json.dumps(line | numbers | {"runs": {}} | more)
 
 
 LABELS = """\
-                           new          old
-a                       2 of 2       0 of 2
-b                       1 of 2       0 of 2
-c                       0 of 2       2 of 2
-d                   not set up            -
-solved                  3 of 6       2 of 6
-  not verified               1            -
-not set up                   1            -
-pass@1                     50%          33%
-  95 % interval     13% to 87%    6% to 79%
-pass@k             67% (k = 2)  33% (k = 2)
-cost                     $1.75            -
-  for each solved        $0.58            -
-tokens in                6,000        6,000
-tokens out                 600          600
-time                     3 min        3 min
-attempts                    12           12
+                              new          old
+a                          2 of 2       0 of 2
+b                          1 of 2       0 of 2
+c                          0 of 2       2 of 2
+d                      not set up            -
+solved                     3 of 6       2 of 6
+  not verified                  1            -
+not set up                      1            -
+pass@1                        50%          33%
+  95 % interval        13% to 87%    6% to 79%
+pass@k                67% (k = 2)  33% (k = 2)
+cost               $1.75 + ≤$0.50       ≤$2.00
+  for each solved           $0.58            -
+tokens in                   6,000        6,000
+tokens out                    600          600
+time                        3 min        3 min
+attempts                       12           12
 """
+
+
+def test_a_result_of_an_earlier_version_counts_what_its_earlier_runs_may_have_cost_as_paid():
+    """Its `cost_usd` had what the last run may have cost in it, its `paid_usd` that of all runs."""
+    line = {"run": "r", "cost_usd": 0.75, "unsettled_usd": 0.25, "paid_usd": 2.75}
+    runs = {"r": (0.5, 0.25), OF_EARLIER_VERSION: (2.0, 0.0)}
+    assert upgraded(line) == {**line, "cost_usd": 2.5, "runs": runs}
+    unknown = {"cost_usd": None, "paid_usd": 2.0}
+    assert upgraded(unknown) == {**unknown, "runs": {"": (None, 0.0), OF_EARLIER_VERSION: (2.0, 0.0)}}
 
 
 def test_of_a_fleet_tasks_against_labels(root: Path, run_code_commit: Run, tmp_path: Path):
@@ -172,8 +184,11 @@ def test_of_a_fleet_tasks_against_labels(root: Path, run_code_commit: Run, tmp_p
         for number, end in enumerate(each)
     ]
     lines[0] = lines[0].replace("success", "interrupted").replace("0.25", "7")  # an earlier result of it
-    lines += [result("a", "new", 1, "success"), result("d", "new", 1, "not_set_up", attempts=0), "half a li"]
-    lines += [result("c", "old", 2, "build_failed").replace("0.25", "null")]  # the green one of the same line stays
+    lines += [result("a", "new", 1, "success"), result("d", "new", 1, "not_set_up", attempts=0, unsettled_usd=0.5)]
+    lines += [
+        "half a li",
+        result("c", "old", 2, "build_failed", cost_usd=None, unsettled_usd=2.0),
+    ]  # the green one of the same line stays
     (tmp_path / "out/results.jsonl").write_text("\n".join(lines))
     assert run_code_commit(root, "log", "--stats", "../out").stdout.split("\n\n")[-1] == LABELS
     new, old = json.loads(run_code_commit(root, "log", "--stats", "../out", "--json").stdout)["labels"]
@@ -242,6 +257,52 @@ def test_four_labels_fit_a_terminal_and_no_trial_that_was_not_set_up_counts_as_f
     rows = {line.split("  ")[0]: re.split("  +", line)[1:] for line in lines[5:]}
     assert (rows["one"], rows["two"], rows["three"]) == (["3 of 3"] * 4, ["not set up"] * 4, ["1 of 2"] * 4)
     assert rows["green"] == ["4 of 5"] * 4, "no hidden test says that they are solved"
+
+
+def asked(
+    run: str,
+    number: int,
+    command: Command,
+    cost: float | None,
+    unsettled: float = 0.0,
+    choice: FileChoice | None = None,
+) -> StatsRun:
+    """Return a run of one answer with this number of seconds, tokens in, and seconds of its build."""
+    call = Attempt(
+        1, "initial", "m", number, usage=Usage(number, output=64 * number), finish_reason="stop", cost_usd=cost
+    )
+    call.unsettled_usd = [unsettled] if unsettled else []
+    if command == "run":
+        call.build = BuildResult(0, None, timed_out=False, seconds=number, output_bytes=0)
+    record = RunRecord("1", run, command, "", "/", "", 1, status=Status.SUCCESS, attempts=[call], choice=choice)
+    record.totals = sum_up(record, 0.0)
+    return StatsRun(record, record.status, record.cost)
+
+
+def test_each_sum_has_each_run_once_and_each_choice_in_the_run_that_follows_it_or_alone():
+    """The numbers are powers of two: a sum says of which of them it is."""
+    chosen, followed_by_none = asked("c", 1, "rollup", 1.0), asked("d", 4, "rollup", 4.0, 4.0)
+    runs = [chosen, asked("r", 2, "run", 2.0, 2.0, chosen.record.as_choice), followed_by_none]
+    runs += [asked("s", 8, "run", None), asked("t", 16, "run", None, 16.0), (last := asked("e", 32, "rollup", None))]
+    killed, _, _ = asked("k", 64, "run", 64.0, 0.0, last.record.as_choice)
+    killed.attempts, killed.first_build = [], killed.attempts[0].build  # before it asked
+    free, _, _ = asked("f", 1, "run", 0.0)
+    free.attempts[0].model = "free"
+    (of_free, *others) = collect(
+        [*runs, StatsRun(killed, Status.KILLED, killed.cost), StatsRun(free, free.status, free.cost)]
+    )
+    assert of_free.cost_usd == Sum(total=0.0, median=0.0)
+    assert others == [
+        ModelStats(
+            *("m", 3, {1: 3}, {}, 0, {}, 0, 0),
+            tokens=Sum(total=65 * 63, median=65 * 8),
+            cost_usd=Sum(total=7.0, median=3.0),
+            unknown_costs=2,
+            llm_seconds=Sum(total=63, median=8),
+            build_seconds=Sum(total=26, median=8),
+            unsettled_usd=22.0,
+        )
+    ]
 
 
 CALL = {"input": 9_000, "cached_input": 0, "cache_write": 0, "output": 1_000, "reasoning": 0}

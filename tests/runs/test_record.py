@@ -10,9 +10,20 @@ import pytest
 from command import Run, git, tree
 
 from code_commit.changes import AppliedChange, RejectedResponseError, Violation
-from code_commit.exchange import FailedRequest, Response
+from code_commit.errors import NotSetUpError
+from code_commit.exchange import FailedRequest, Response, Usage
 from code_commit.runs.log import AttemptLog
-from code_commit.runs.record import Attempt, FileChoice, RunRecord, load_run_record, sum_up
+from code_commit.runs.record import (
+    Attempt,
+    BuildResult,
+    FileChoice,
+    RunError,
+    RunRecord,
+    Totals,
+    error_facts,
+    load_run_record,
+    sum_up,
+)
 from code_commit.workflow import change_files
 
 DATA = Path(__file__).parents[1] / "older_log"
@@ -188,6 +199,10 @@ COSTS = {
     "a billed job that failed has no answer": ([{"cost_usd": 0.5}, PAID], 0.75),
     "nobody knows the price of an answer": ([PAID, {"finish_reason": "stop", "seconds": 1.0}], None),
     "an answer that was lost stands apart": ([PAID, {"seconds": 1.0, "unsettled_usd": [0.5]}], 0.25),
+    "an answer of which no reply tells the cost stands apart": (
+        [PAID, {"finish_reason": "stop", "unsettled_usd": [0.5]}],
+        0.25,
+    ),
     "nothing was asked": ([], None),
 }
 
@@ -199,6 +214,33 @@ def test_the_sum_of_what_calls_cost(attempts, cost):
     assert sum_up(record, 0.0).cost_usd == cost
     record.choice = FileChoice("c", calls=1, cost_usd=0.5)
     assert sum_up(record, 0.0).cost_usd == (None if attempts and cost is None else (cost or 0.0) + 0.5)
+
+
+def test_each_sum_has_each_call_and_each_build_once():
+    """The numbers are powers of two: a sum says of which of them it is."""
+    builds = [BuildResult(1, None, timed_out=False, seconds=seconds, output_bytes=0) for seconds in (1.0, 2.0, 4.0)]
+    calls = [
+        Attempt(number, "repair", seconds=8.0 * number, finish_reason="stop", build=builds[number], cost_usd=number)
+        for number in (1, 2)
+    ]
+    calls[0].usage, calls[0].unsettled_usd = Usage(1, 2, 4, 8, 16), [16.0, 32.0]
+    calls[1].usage, calls[1].unsettled_usd = Usage(32, 64, 128, 256, 512), [64.0]
+    record = RunRecord("1", "r", "run", "", "/", "", 1, model="m", first_build=builds[0], attempts=calls)
+    usage = Usage(33, 66, 132, 264, 528)
+    record.totals = sum_up(record, 64.0)
+    assert record.totals == Totals(64.0, 24.0, 7.0, 2, usage, 3.0, 112.0)
+    assert record.as_choice == FileChoice("r", "m", 2, 24.0, usage, 3.0, 112.0)
+    after = RunRecord(
+        "1", "s", "run", "", "/", "", 1, first_build=builds[0], attempts=calls[1:], choice=record.as_choice
+    )
+    usage += calls[1].usage or Usage()
+    assert sum_up(after, 128.0) == Totals(128.0 + 24.0 + 1.0, 40.0, 5.0, 1, usage, 5.0, 176.0)
+
+
+@pytest.mark.parametrize(("unsettled", "may_be_paid"), [([[0.5], []], False), ([[], [0.5]], True), ([], False)])
+def test_an_error_may_have_been_paid_for_where_the_last_call_may(unsettled, may_be_paid):
+    attempts = [Attempt(number, "initial", unsettled_usd=usd) for number, usd in enumerate(unsettled, start=1)]
+    assert error_facts(NotSetUpError("no key"), attempts) == RunError("not_set_up", may_be_paid=may_be_paid)
 
 
 def test_a_choice_whose_price_is_not_known_makes_the_sum_unknown():
