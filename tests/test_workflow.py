@@ -10,15 +10,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from command import CODE_COMMIT, Run, git, recorded, the_log, wait_for
 from fake_server import FakeServer, Fault
 
-from code_commit.changes import AppliedChange
+from code_commit.changes import AppliedChange, FilesAskedError, NotApprovedError, RejectedResponseError, Violation
+from code_commit.check.plan import RunInputs
 from code_commit.project import find_project
 from code_commit.runs.record import Attempt, load_run_record
-from code_commit.workflow import applied_paths
+from code_commit.settings import Settings
+from code_commit.workflow import _ends_run, applied_paths, is_meant
 
 KEY = "test-key/0123+456789abcdef"
 PROVIDERS = {
@@ -547,6 +551,55 @@ def test_a_rejected_answer_is_shown_to_the_llm_without_the_key(project_folder: P
     assert "The rejected answer" not in (log / "2-query.txt").read_text()
 
 
+ENDS = {
+    # which of the rejected answers were cut off, why the latest is rejected, settings; whether the run ends
+    "the first": ([False], RejectedResponseError(()), {}, False),
+    "cut off": ([True], RejectedResponseError(()), {}, False),
+    "cut off twice": ([True, True], RejectedResponseError(()), {}, True),
+    "cut off after another reason": ([False, True], RejectedResponseError(()), {}, False),
+    "cut off, not at once after the first such": ([True, False, True], RejectedResponseError(()), {}, False),
+    "another reason after a cut": ([True, False], RejectedResponseError(()), {}, False),
+    "the last": ([False] * 4, RejectedResponseError(()), {}, True),
+    "the last but one": ([False] * 3, RejectedResponseError(()), {}, False),
+    "the only one": ([False], RejectedResponseError(()), {"max_repairs": 0}, True),
+    "the first where the run is to stop": ([False], RejectedResponseError(()), {"on_rejected": "stop"}, True),
+    "files asked for where the run is to stop": ([False], FilesAskedError(["a"], 1), {"on_rejected": "stop"}, False),
+    "files asked for at last": ([False] * 4, FilesAskedError(["a"], 1), {}, True),
+    "not approved": ([False], NotApprovedError(""), {}, True),
+}
+
+
+@pytest.mark.parametrize(("cuts", "rejection", "settings", "ends"), ENDS.values(), ids=ENDS)
+def test_a_rejection_ends_the_run_where_another_answer_is_not_wanted(cuts, rejection, settings, ends):
+    why = [Violation("", 0, "no-block", "no")]
+    attempts = [Attempt(number, "retry", cut_off=cut, rejections=why) for number, cut in enumerate(cuts, start=1)]
+    log, plan = (
+        SimpleNamespace(record=SimpleNamespace(attempts=attempts)),
+        SimpleNamespace(settings=Settings(**settings)),
+    )
+    run: Any = SimpleNamespace(plan=plan, log=log)
+    assert _ends_run(run, attempts[-1], rejection) == ends
+    names_reason = ends and len(cuts) > 1 and not isinstance(rejection, FilesAskedError)
+    assert rejection.complaint.startswith("no usable response, again for this reason: no") == names_reason
+
+
+def test_a_suspicion_is_known_where_it_was_told_of_an_earlier_answer_or_of_a_file_that_such_a_one_left():
+    suspicion, certain = (Violation("a", 1, "r", "no", is_suspicion, "x") for is_suspicion in (True, False))
+    told = ("r", "a", "x")
+    for attempt, known in (
+        (Attempt(1, "initial", rejections=[suspicion]), {told}),
+        (Attempt(1, "initial", rejections=[certain]), set()),
+        (Attempt(1, "initial", ends_alone=["b"]), {("line-ends", "b", "")}),
+    ):
+        plan, log = SimpleNamespace(inputs=RunInputs()), SimpleNamespace(record=SimpleNamespace(attempts=[attempt] * 2))
+        run: Any = SimpleNamespace(plan=plan, log=log)
+        asked = {told, ("line-ends", "b", ""), ("r", "b", "x"), ("r", "a", "y")}
+        assert set(filter(is_meant(run, 2), asked)) == known
+        assert not any(map(is_meant(run, 1), asked)), "nothing was told before the first answer"
+        plan.inputs = RunInputs(as_sent=True)
+        assert all(map(is_meant(run, 1), asked))
+
+
 def test_the_paths_of_an_earlier_answer_are_those_that_were_applied(project_folder):
     (project_folder / "same.py").write_text("x\n")
     attempt = Attempt(1, "initial", changes=[AppliedChange("gone.py", "delete", 0, 0, 1)])
@@ -595,10 +648,11 @@ def test_drafts_in_thoughts_that_come_apart_and_again_do_not_count(project_folde
 
 
 def test_blocks_in_thoughts_are_told_of_an_answer_that_changes_nothing_too(project_folder: Path, run_code_commit: Run):
-    drafts = f"<think>\n{RIGHT}</think>\n"
-    answers = drafts + "^^^files\nok.txt\n^^^end\n", drafts + "^^^cannot\nno gcc\n^^^end\n"
+    first, then = (f"<think>\n{RIGHT * drafts}</think>\n" for drafts in (1, 2))
+    answers = first + "^^^files\nok.txt\n^^^end\n", then + "^^^cannot\nno gcc\n^^^end\n"
     done = run_code_commit(project_folder, *recorded(project_folder, *answers))
     assert done.returncode == 4
     told = [line for line in done.stderr.splitlines() if "thoughts" in line]
-    assert told == ["warning: 1 block in the model's thoughts does not count"]
+    counts = ["1 block in the model's thoughts does", "2 blocks in the model's thoughts do"]
+    assert told == [f"warning: {count} not count" for count in counts]
     assert (project_folder / "ok.txt").read_text() == "not yet\n"

@@ -35,7 +35,7 @@ class Thoughts(NamedTuple):
     `doubt` is a mark that makes thoughts of blocks that may be the answer; `unended` opens thoughts that never end.
     """
 
-    end: int = 0
+    end: int
     dropped: int = 0
     doubt: Mark | None = None
     unended: Mark | None = None

@@ -45,6 +45,7 @@ ACCEPTED = {
     "markdown fences around": ("```python\n^^^a\nx\n^^^end\n```\n", {"a": "x\n"}),
     "thoughts in front": ("<think>\n^^^b\n</think>\n^^^a\nx\n^^^end\n", {"a": "x\n"}),
     "byte order mark in front": ("\ufeff^^^a\nx\n^^^end\n", {"a": "x\n"}),
+    "byte order mark behind thoughts": ("<think>\n</think>\ufeff^^^a\nx\n^^^end\n", {"a": "x\n"}),
     "blanks around the path": ("^^^ \ta b.txt \t\r\nx\n^^^end \r\n", {"a b.txt": "x\n"}),
     "CRLF": ("^^^a\r\nx\r\ny\r\n^^^end\r\n", {"a": "x\r\ny\r\n"}),
     "other line separators are content": (
@@ -185,6 +186,26 @@ def test_the_tokens_of_a_template_behind_the_end_of_the_answer_are_left_out(toke
         FileReplacement("b", "y\n", 4),
     )
     assert reasons.leniences == {"end-token"}
+
+
+LENIENCES = {
+    # what is read, the names of the forms that the specification does not have
+    "those of the specification": ("^^^a\nx\n^^^end\n^^^b\n^^^delete\n", set()),
+    "longer fences": ("^^^^a\nx\n^^^^end\n", {"longer-fence"}),
+    "longer fences of edits": ("^^^^a\n^^^^find\nx\n^^^^replace\n^^^^end\n", {"longer-fence"}),
+    "bare ends": ("^^^a\nx\n^^^\n", {"bare-end"}),
+    "a byte order mark": ("\ufeff^^^a\nx\n^^^end\n", {"byte-order-mark"}),
+    "a word beside the path": ("^^^PATH a\nx\n^^^end\n", {"decorated-path"}),
+    "a list of removals": ("^^^delete\na\n^^^end\n", {"listed-removals"}),
+    "thoughts": ("<think>\n^^^b\n</think>\n^^^a\nx\n^^^end\n", {"thoughts-dropped"}),
+}
+
+
+@pytest.mark.parametrize(("text", "names"), LENIENCES.values(), ids=LENIENCES)
+def test_each_form_beside_those_of_the_specification_is_named(text, names):
+    reasons = Reasons()
+    assert read_response(text, reasons, Files("a"))
+    assert reasons.leniences == names
 
 
 @pytest.mark.parametrize("line", ["^^^end<|im_end|>\n^^^end", "^^^end<b>", "^^^end</s> and more", "^^^ends</s>"])
@@ -477,7 +498,7 @@ def test_a_reason_alone_declines_the_task(text, reason):
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        ("First:\n^^^files\n\n a b.txt\r\n- ./c\n^^^end\nThen.\n", ["a b.txt", "- ./c"]),
+        ("First:\n^^^files\n\n a b.txt\r\n \n- ./c\n^^^end\nThen.\n", ["a b.txt", "- ./c"]),
         ("^^^^files\n^^^a\n^^^^end\n^^^files\nb\n^^^end", ["^^^a", "b"]),
         ("^^^FILES\na\n^^^end\n^^^Files: \nb\n^^^end\n", ["a", "b"]),
         ("^^^files\n" + "a\n" * 10_000 + "^^^end\n", ["a"] * 200),
@@ -501,6 +522,7 @@ def test_rejects_the_whole_response(text, rules):
     with pytest.raises(RejectedResponseError) as caught:
         parse_response(text)
     assert [violation.rule for violation in caught.value.violations] == rules
+    assert all(" " in violation.message for violation in caught.value.violations), "it is told in words"
 
 
 def test_a_violation_names_its_line_and_says_what_to_do():

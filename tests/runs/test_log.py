@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from command import CODE_COMMIT, recorded
 
+from code_commit.exchange import Cost, Response, Settlement, Usage
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.runs.log import open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import FileChoice, RunEntry, load_run_record
+from code_commit.runs.record import FileChoice, RunEntry, RunError, load_run_record
 from code_commit.settings import Settings
+from code_commit.status import Status
 
 WITH_A_FULL_LOG = """
 mkdir disk && mount -t tmpfs -o size=3m none disk && mv agent-config/logs disk/logs && ln -s ../disk/logs agent-config/ &&
@@ -145,3 +147,37 @@ def test_the_time_of_a_resumed_run_counts_its_choice_of_files_once(project_folde
     record = load_run_record((log.folder / "run.json").read_bytes())
     with reopen_run_log(project, RunEntry(log.folder, record), settings, progress) as again:
         assert 1000 <= again.record.totals.seconds < 2000
+
+
+def test_a_resumed_run_has_the_answer_its_costs_and_the_settings_that_were_recorded(project_folder: Path):
+    """The costs are powers of two: a sum says of which of them it is."""
+    project, settings, progress = (
+        find_project(project_folder),
+        Settings(keep_runs=7),
+        Progress(Redactor([]), quiet=True),
+    )
+    log = open_run_log(project, "run", settings, progress)
+    attempt, usage = log.attempt(1), Usage(1, 2, 4, 8, 16)
+    attempt.reserved(64.0)
+    attempt.reserved(128.0)
+    attempt.job_created("a job")
+    assert (attempt.record.job_id, attempt.record.job_usd) == ("a job", 128.0)
+    response = Response("a\ud800b", "length", "cut off", is_cut_off=True, request_id="r")
+    response = response._replace(settlement=Settlement(128.0, usage, 2.0, 16.0))
+    attempt.settled(Settlement(64.0, usage, 1.0, 8.0))
+    attempt.answered(response)
+    attempt.responded(response, "")
+    log.attempt(2).answered(Response("", "stop"))
+    log.record.error = RunError("network")
+    log.finish(Status.LLM_ERROR, "gone", exit_code=5)
+
+    record = load_run_record((log.folder / "run.json").read_bytes())
+    assert (record.status, record.exit_code, record.message) == (Status.LLM_ERROR, 5, "gone")
+    record = reopen_run_log(project, RunEntry(log.folder, record), Settings(), progress).record
+    assert (record.status, record.exit_code, record.message, record.finished) == (Status.RUNNING, None, None, None)
+    assert (record.error, record.options["keep_runs"]) == (None, 7)
+    call, without_usage = record.attempts
+    assert (without_usage.usage, without_usage.cost) == (Usage(), Cost()), "an answer, as a refused call is none"
+    assert (call.cost, call.usage, call.job_id, call.request_id) == (Cost(3.0, 24.0), usage + usage, None, "r")
+    again = reopen_run_log(project, RunEntry(log.folder, record), settings, progress).attempt(1)
+    assert again.recorded_response() == response._replace(request_id=None, settlement=Settlement())
