@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tarfile
+from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Cost
 from code_commit.fleet.page import write_pages
 from code_commit.fleet.results import (
+    FleetTotals,
     Result,
     TaskOutcome,
     load_results,
@@ -320,3 +322,46 @@ def test_the_choice_of_files_counts_where_it_has_a_price():
     ):
         record.choice = FileChoice("a choice", calls=calls, cost_usd=usd, unsettled_usd=unsettled)
         assert recorded_cost(record) == cost
+
+
+def test_each_sum_of_a_fleet_has_each_result_once():
+    """The numbers are powers of two: a sum says of which of them it is."""
+    results = [
+        Result("a", "d", "success", 0, attempts=1, build_changes=("x",)).with_runs({"r": (1.0, 2.0), "s": (4.0, 0.0)}),
+        Result("b", "d", "build_failed", 1, attempts=2).with_runs({"r": (8.0, 16.0), "lost": (32.0, None)}),
+        Result("c", "d", "build_failed", 1, attempts=4).with_runs({"r": (None, 64.0), "s": (128.0, 256.0)}),
+        Result("d", "d", "not_set_up", 2),
+    ]
+    costs = [Cost(5.0, 2.0), Cost(40.0, 16.0), Cost(None, 320.0), Cost()]
+    assert [(each.cost, each.is_cost_known) for each in results] == list(
+        zip(costs, [True, False, False, True], strict=True)
+    )
+    totals = FleetTotals(8)
+    for result in results:
+        totals.add(result)
+    ends = Counter({"success": 1, "build_failed": 2, "not_set_up": 1})
+    assert totals == FleetTotals(8, 4, 1, ends, 7, cost_usd=45.0, unsettled_usd=338.0, unknown_costs=2, built=1)
+    assert totals.known == Cost(45.0, 338.0)
+    totals.set_cost(Cost(1.0, 2.0))
+    assert totals.known == Cost(1.0, 2.0)
+
+
+RED = Result("a", "d", "build_failed", 1)
+OF_A_RESULT = {
+    # a result; whether the same command continues it, and whether labels are summed up
+    "red": (RED, False, False),
+    "interrupted": (replace(RED, status="interrupted"), True, False),
+    "without a key": (replace(RED, error="key"), True, False),
+    "without a quota": (replace(RED, error="quota"), True, False),
+    "without money": (replace(RED, needed_usd=0.5), True, False),
+    "another error": (replace(RED, error="network"), False, False),
+    "a variant": (replace(RED, label="m"), False, True),
+    "verified": (replace(RED, verified=False), False, True),
+    "a trial": (replace(RED, task="b"), False, True),
+    "of itself": (replace(RED, task="a"), False, False),
+}
+
+
+@pytest.mark.parametrize(("result", "is_open", "is_compared"), OF_A_RESULT.values(), ids=OF_A_RESULT)
+def test_what_a_result_is_taken_for(result, is_open, is_compared):
+    assert (result.is_open, result.is_compared) == (is_open, is_compared)
