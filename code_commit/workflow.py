@@ -38,7 +38,7 @@ from code_commit.status import Status
 from code_commit.terminal import shown
 from code_commit.verify import verify_changes
 from code_commit.verify.notes import suspect_notes
-from code_commit.views import Part, Sight, of_kind
+from code_commit.views import Sight
 
 
 def attempt_loop(run: Run) -> RunRecord:
@@ -72,10 +72,8 @@ def attempt_loop(run: Run) -> RunRecord:
         if build.passed:
             return log.finish(Status.SUCCESS)
         if number < task.attempts:
-            is_compared = task.diffs or run.plan.settings.codebase_additions or of_kind(prompt.shows.views, Part)
-            originals = load_originals(log.snapshot) if is_compared else {}
             answer = Answer(response.text, blocks_of(response.text))
-            conversation.build_failed(attempt, answer, build, changed, originals)
+            conversation.build_failed(attempt, answer, build, changed, load_originals(log.snapshot))
     return log.finish(Status.BUILD_FAILED)
 
 

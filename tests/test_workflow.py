@@ -20,9 +20,12 @@ from fake_server import FakeServer, Fault
 from code_commit.changes import AppliedChange, FilesAskedError, NotApprovedError, RejectedResponseError, Violation
 from code_commit.check.plan import RunInputs
 from code_commit.project import find_project
+from code_commit.redaction import Redactor
+from code_commit.runs.log import open_run_log
+from code_commit.runs.progress import Progress
 from code_commit.runs.record import Attempt, load_run_record
 from code_commit.settings import Settings
-from code_commit.workflow import _ends_run, applied_paths, is_meant
+from code_commit.workflow import _ends_run, _wait_for_approval, applied_paths, is_meant
 
 KEY = "test-key/0123+456789abcdef"
 PROVIDERS = {
@@ -549,6 +552,31 @@ def test_a_rejected_answer_is_shown_to_the_llm_without_the_key(project_folder: P
     assert run_code_commit(project_folder, *recorded(project_folder, leaky, RIGHT)).returncode == 0
     log = max((project_folder / "agent-config/logs").iterdir())
     assert "The rejected answer" not in (log / "2-query.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("on_rejected", "number", "back"), [("retry", 3, True), ("retry", 4, False), ("stop", 1, False)]
+)
+def test_a_refusal_goes_back_where_another_answer_is_wanted_and_leaves_no_change(
+    on_rejected, number, back, project_folder
+):
+    settings, asked = Settings(on_rejected=on_rejected), []
+
+    def refuse(diff, record, goes_back):
+        asked.append((diff, len(record.changes), goes_back))
+        raise RejectedResponseError([Violation("", 0, "words", "no")], 2)
+
+    log = open_run_log(find_project(project_folder), "run", settings, Progress(Redactor([]), quiet=True))
+    for earlier in range(1, number):
+        log.attempt(earlier)
+    attempt = log.attempt(number)
+    attempt.record.changes, attempt.record.ends_alone = [AppliedChange("a", "delete", 0, 0, 1)], ["b"]
+    attempt.diff_file.write_bytes(b"-a")
+    with pytest.raises(RejectedResponseError):
+        _wait_for_approval(refuse, settings, attempt)
+    assert asked == [(b"-a", 1, back)]
+    assert (attempt.record.changes, attempt.record.ends_alone, attempt.diff_file.exists()) == ([], [], False)
+    assert (attempt.record.verdict, attempt.record.reasons) == ("rejected", ["no", "and 2 more"])
 
 
 ENDS = {
