@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from command import CODE_COMMIT, recorded
 
+from code_commit.changes import AppliedChange
 from code_commit.exchange import Cost, Response, Settlement, Usage
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.runs.log import open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import FileChoice, RunEntry, RunError, load_run_record
+from code_commit.runs.record import FileChoice, RewrittenFile, RunEntry, RunError, load_run_record
+from code_commit.runs.replies import LoggedReply, read_reply
 from code_commit.settings import Settings
 from code_commit.status import Status
 
@@ -165,6 +167,8 @@ def test_a_resumed_run_has_the_answer_its_costs_and_the_settings_that_were_recor
     response = Response("a\ud800b", "length", "cut off", is_cut_off=True, request_id="r")
     response = response._replace(settlement=Settlement(128.0, usage, 2.0, 16.0))
     attempt.settled(Settlement(64.0, usage, 1.0, 8.0))
+    attempt._started -= 5.0
+    attempt.replied(200, {}, {"id": "r"})
     attempt.answered(response)
     attempt.responded(response, "")
     log.attempt(2).answered(Response("", "stop"))
@@ -179,5 +183,22 @@ def test_a_resumed_run_has_the_answer_its_costs_and_the_settings_that_were_recor
     call, without_usage = record.attempts
     assert (without_usage.usage, without_usage.cost) == (Usage(), Cost()), "an answer, as a refused call is none"
     assert (call.cost, call.usage, call.job_id, call.request_id) == (Cost(3.0, 24.0), usage + usage, None, "r")
+    assert call.seconds
+    assert call.seconds >= 5.0
+    assert read_reply(log.folder, 1) == LoggedReply({"id": "r"}, pytest.approx(call.seconds, abs=0.001))
     again = reopen_run_log(project, RunEntry(log.folder, record), settings, progress).attempt(1)
     assert again.recorded_response() == response._replace(request_id=None, settlement=Settlement())
+
+
+def test_what_an_answer_replaces_is_no_longer_what_a_build_made_of_an_earlier_one(project_folder: Path):
+    project, progress = find_project(project_folder), Progress(Redactor([]), quiet=True)
+    log = open_run_log(project, "run", Settings(), progress)
+    files = [RewrittenFile(path, "replace", 1, 1) for path in ("a", "b", "c")]
+    log.record.rewritten = files
+    attempt = log.attempt(1)
+    attempt.record.changes = [
+        AppliedChange("a", "replace", 1, 1, 1),
+        AppliedChange("d", "create", 1, 1, 0, renamed_from="c"),
+    ]
+    attempt.applied()
+    assert load_run_record((log.folder / "run.json").read_bytes()).rewritten == [files[1]]

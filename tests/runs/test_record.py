@@ -10,7 +10,7 @@ import pytest
 from command import Run, git, tree
 
 from code_commit.changes import AppliedChange, RejectedResponseError, Violation
-from code_commit.errors import NotSetUpError
+from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import FailedRequest, Response, Usage
 from code_commit.runs.log import AttemptLog
 from code_commit.runs.record import (
@@ -327,3 +327,13 @@ def test_a_retry_is_recorded_with_the_time_at_which_it_is_given_up():
     (retry,) = attempt.retries
     left = datetime.fromisoformat(retry.until) - datetime.now(UTC)
     assert (retry.delay, round(left.total_seconds(), -2)) == (2.0, 7200)
+
+
+def test_a_request_that_cannot_be_recorded_is_not_sent_and_costs_nothing():
+    def write_record() -> None:
+        raise LogError(Path("run.json"), OSError(28, "No space left on device"))
+
+    attempt = Attempt(1, "initial", unsettled_usd=[1.0])
+    with pytest.raises(LogError):
+        AttemptLog(cast("Any", SimpleNamespace(write_record=write_record)), attempt).reserved(2.0)
+    assert attempt.unsettled_usd == [1.0]
