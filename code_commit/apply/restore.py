@@ -137,7 +137,7 @@ def _plan_undo(
     left = [left_states(snapshot, layers[:number]) for number in range(since + 1, len(layers) + 1)]
     answered = load_contents(snapshot, until=since, built=False)
     if only is not None:
-        folders = {path: step for path, step in folders.items() if _comes_back(path, step, before, only)}
+        folders = {path: step for path, step in folders.items() if any(each.startswith(f"{path}/") for each in only)}
         before = {path: before[path] for path in only}
     edits, changed = [], []
     with Tree(project.root) as tree:
@@ -160,12 +160,6 @@ def _load_fit(snapshot: Path, project: Project) -> list[Journal]:
     built = [Journal(tuple(FileStep(path, None, None) for path in left_states(snapshot, layers)))]
     require_fit([*layers, *built], project, what=f"the snapshot of {shown(snapshot.parent.name)}")
     return layers
-
-
-def _comes_back(folder: str, step: FolderStep | None, paths: Collection[str], only: Collection[str]) -> bool:
-    """Tell whether an undo of only some of the paths changes a folder: not while the others lie in it."""
-    below = {path for path in paths if path.startswith(f"{folder}/")}
-    return below.issubset(only) if step is None else not below.isdisjoint(only)
 
 
 def changed_since(snapshot: Path, project: Project) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from apply_driver import NEW_FILES, OLD_FILES, SNAPSHOT, make_tree, read_tree, verified
 
 from code_commit.apply.failures import ChangedSinceError
-from code_commit.apply.restore import note_built, restore
+from code_commit.apply.restore import UndoScope, note_built, restore
 from code_commit.apply.transaction import apply_changes
 from code_commit.errors import ApplyError
 from code_commit.project import Project
@@ -78,10 +78,17 @@ def test_several_attempts_of_a_run_are_undone_together(project: Project) -> None
 def test_what_each_build_of_an_attempt_did_to_its_files_is_put_back(project: Project) -> None:
     """A resumed run repeats a build, and the one before it may have formatted another file."""
     before = read_tree(project.root)
-    apply(project, {"src/a.py": b"a = 2\n", "new.txt": b"new\n"})
+    new = {"src/a.py": b"a = 2\n", "new.txt": b"new\n", "run.sh": b"x\n", "x.txt": b"x\n"}
+    apply(project, new | {"README.md": None})
+    (project.root / "x.txt").unlink()
+    (project.root / "README.md").write_bytes(b"back\n")
+    (project.root / "run.sh").chmod(0o700)  # what git does not store is none of it
+    built = {"README.md": (None, b"back\n"), "x.txt": (b"x\n", None)}
     for path in ("src/a.py", "new.txt"):
         (project.root / path).write_bytes(b"formatted by the build\n")
-        note_built(run_folder(project, "one"), project)
+        built[path] = new[path], b"formatted by the build\n"
+        found = note_built(run_folder(project, "one"), project)
+        assert [(file.path, file.old, file.new) for file in found] == [(name, *built[name]) for name in sorted(built)]
     undo(project, "one")
     assert read_tree(project.root) == before
 
@@ -94,6 +101,20 @@ def test_a_folder_that_went_and_came_keeps_its_mode(project: Project) -> None:
     assert stat.S_IMODE((project.root / "gone/two").stat().st_mode) == 0o700
     undo(project, "one")
     assert read_tree(project.root) == before
+
+
+def test_an_undo_of_some_files_brings_back_their_folders_and_leaves_those_of_the_others(project: Project) -> None:
+    before = read_tree(project.root)
+    apply(project, {"gone/one.txt": None, "gone/two/three.txt": None, "made/a/x": b"x", "made/b/y": b"y"})
+    for number, path in enumerate(["gone/two/three.txt", "made/a/x", "gone/one.txt", "made/b/y"]):
+        restore(run_folder(project, "one"), project, run_folder(project, f"undo-{number}"), scope=UndoScope([path]))
+        found, after = read_tree(project.root), {"made", "made/b", "made/b/y"} - {path}
+        assert {name: found[name] for name in found.keys() & before.keys()} == {
+            name: before[name] for name in found.keys() & before.keys()
+        }
+        assert ("gone/two/three.txt" in found, "made/a" in found) == (True, number < 1)
+        assert after <= found.keys() or number == 3
+    assert found == before
 
 
 @pytest.mark.parametrize("turn", [0, 1])
