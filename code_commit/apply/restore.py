@@ -106,7 +106,7 @@ def redo(snapshot: Path, project: Project, own_snapshot: Path) -> None:
             states = left_states(snapshot, layers)
             tree.tell_apart(states)
             for path, state in sorted(states.items()):
-                old, old_mode = _look(tree, path) or (None, 0o644)
+                old, old_mode = _look(tree, path) or (None, 0)
                 if state and path not in contents:
                     raise ApplyError(f"the snapshot {snapshot} does not hold what the run left of {shown(path)}")
                 writes.append(

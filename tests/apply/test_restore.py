@@ -9,7 +9,7 @@ import pytest
 from apply_driver import NEW_FILES, OLD_FILES, SNAPSHOT, make_tree, read_tree, verified
 
 from code_commit.apply.failures import ChangedSinceError
-from code_commit.apply.restore import UndoScope, note_built, restore
+from code_commit.apply.restore import UndoScope, note_built, redo, restore
 from code_commit.apply.transaction import apply_changes
 from code_commit.errors import ApplyError
 from code_commit.project import Project
@@ -75,7 +75,7 @@ def test_several_attempts_of_a_run_are_undone_together(project: Project) -> None
     assert read_tree(project.root) == before
 
 
-def test_what_each_build_of_an_attempt_did_to_its_files_is_put_back(project: Project) -> None:
+def test_what_each_build_of_an_attempt_did_to_its_files_is_put_back_and_done_again(project: Project) -> None:
     """A resumed run repeats a build, and the one before it may have formatted another file."""
     before = read_tree(project.root)
     new = {"src/a.py": b"a = 2\n", "new.txt": b"new\n", "run.sh": b"x\n", "x.txt": b"x\n"}
@@ -89,8 +89,11 @@ def test_what_each_build_of_an_attempt_did_to_its_files_is_put_back(project: Pro
         built[path] = new[path], b"formatted by the build\n"
         found = note_built(run_folder(project, "one"), project)
         assert [(file.path, file.old, file.new) for file in found] == [(name, *built[name]) for name in sorted(built)]
+    after = read_tree(project.root)
     undo(project, "one")
     assert read_tree(project.root) == before
+    redo(run_folder(project, "one"), project, run_folder(project, "again"))
+    assert read_tree(project.root) == after
 
 
 def test_a_folder_that_went_and_came_keeps_its_mode(project: Project) -> None:
