@@ -19,12 +19,14 @@ from fake_server import FakeServer, Fault
 
 from code_commit.changes import AppliedChange, FilesAskedError, NotApprovedError, RejectedResponseError, Violation
 from code_commit.check.plan import RunInputs
+from code_commit.llm.models import choose_model
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.runs.log import open_run_log
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import Attempt, load_run_record
+from code_commit.runs.record import Attempt, BuildResult, TreeBefore, load_run_record
 from code_commit.settings import Settings
+from code_commit.start import _note_choice, open_log
 from code_commit.workflow import _ends_run, _wait_for_approval, applied_paths, is_meant
 
 KEY = "test-key/0123+456789abcdef"
@@ -552,6 +554,46 @@ def test_a_rejected_answer_is_shown_to_the_llm_without_the_key(project_folder: P
     assert run_code_commit(project_folder, *recorded(project_folder, leaky, RIGHT)).returncode == 0
     log = max((project_folder / "agent-config/logs").iterdir())
     assert "The rejected answer" not in (log / "2-query.txt").read_text()
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_the_record_of_a_run_begins_with_its_task_its_model_and_its_tree(fresh, project_folder):
+    llm, tree = (
+        SimpleNamespace(choice=choose_model("chat:m")),
+        SimpleNamespace(before=TreeBefore("a commit", clean=False)),
+    )
+    plan: Any = SimpleNamespace(
+        project=find_project(project_folder),
+        settings=Settings(base_url="http://127.0.0.1:1/v1"),
+        inputs=RunInputs(command="repair", fresh=fresh),
+        query="\n Say ok.\nNow.\n",
+        builds_first=True,
+        tree=tree,
+        llm=llm,
+        asked=llm,
+    )
+    log = open_log(plan, Progress(Redactor([]), quiet=True))
+    record = log.record
+    assert (record.command, record.query, record.request) == ("repair", "Say ok.", {"fresh": fresh})
+    assert (record.model, record.base_url, record.tree) == ("chat:m", "http://127.0.0.1:1/v1", tree.before)
+    assert (log.folder / "query.txt").read_text() == plan.query
+
+
+def test_a_run_takes_over_its_choice_of_files_and_the_build_before_it(project_folder):
+    project, progress = find_project(project_folder), Progress(Redactor([]), quiet=True)
+    before, log = (open_run_log(project, command, Settings(), progress) for command in ("rollup", "run"))
+    choice = before.record
+    choice.attempts, choice.chosen = [Attempt(1, "initial", finish_reason="stop", cost_usd=0.5)], ["a"]
+    choice.first_build, choice.build_changes = BuildResult(1, None, timed_out=False, seconds=2.0, output_bytes=1), ["b"]
+    before.save("built")
+    for name in ("0-build.txt", "given-build.txt", "1-query.txt"):
+        (before.folder / name).write_text(name)
+    _note_choice(choice, log, project)
+    record = log.record
+    assert (record.choice, record.chosen) == (choice.as_choice, ["a"])
+    assert (record.first_build, record.build_changes) == (choice.first_build, ["b"])
+    assert {path.name for path in log.folder.iterdir()} >= {"0-build.txt", "given-build.txt"}
+    assert not (log.folder / "1-query.txt").exists()
 
 
 @pytest.mark.parametrize(
