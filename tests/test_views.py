@@ -41,6 +41,12 @@ SEEN = {
     "in part, and changed in it": (PART, TEXT.replace("two", "2"), Seen.STALE),
     "in part, and longer now": (PART, TEXT + "five\n", Seen.STALE),
     "all lines of it in parts": (part_of(TEXT, [(1, 2), (3, 4)]), TEXT, Seen.SEEN),
+    "all lines of it, side by side": (
+        Part((Passage(1, "one\ntwo\n"), Passage(3, "three\nfour\n")), 4),
+        TEXT,
+        Seen.SEEN,
+    ),
+    "all lines of it, some twice": (Part((Passage(1, TEXT), Passage(2, "two\n")), 4), TEXT, Seen.SEEN),
     "an outline": (Outline(9), TEXT, Seen.UNSEEN),
     "a name": (Name(9), TEXT, Seen.UNSEEN),
     "hidden": (Hidden("binary"), TEXT, Seen.UNSEEN),

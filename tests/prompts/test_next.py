@@ -5,7 +5,7 @@ import pytest
 from code_commit.changes import RejectedResponseError, Violation
 from code_commit.codebase.text import Codebase
 from code_commit.project import find_project
-from code_commit.prompts.layout import load_system_prompts, make_task
+from code_commit.prompts.layout import FailedBuild, load_system_prompts, make_task
 from code_commit.prompts.next import Answer, Conversation, Room, next_prompt, read_build_output
 from code_commit.redaction import Redactor
 from code_commit.runs.log import open_run_log
@@ -61,6 +61,32 @@ def test_a_progress_bar_over_the_limit_counts_as_what_it_shows(tmp_path):
     log = tmp_path / "1-build.txt"
     log.write_bytes(b"".join(b"\r%d%%" % number for number in range(2_000)) + b"\nok\n")
     assert read_build_output(log, 2_000, "log") == "1999%\nok\n"
+
+
+def test_files_that_either_output_of_a_first_build_names_are_shown(project_folder):
+    for name in ("own.py", "given.py", "other.py"):
+        (project_folder / name).write_text(f"{name[:-3]} = 1\n")
+    project, settings = find_project(project_folder), Settings(codebase_additions=True)
+    task = make_task(settings, load_system_prompts(project.system_prompts), "Do it.", Codebase([""], {}, "made"))
+    first = FailedBuild("own.py:1: wrong\n", given="given.py:1: wrong\n")
+    prompt = Conversation(project, settings, Redactor([]), task._replace(first=first), Room()).next_prompt()
+    assert {"own.py", "given.py"} == prompt.shows.views.keys()
+
+
+@pytest.mark.parametrize(
+    ("cut_off", "limit", "text"), [(False, 0, "abc"), (False, 3, "abc"), (False, 2, ""), (True, 0, "")]
+)
+def test_a_rejected_answer_is_shown_again_unless_it_is_too_long(cut_off, limit, text, project_folder):
+    project, settings = find_project(project_folder), Settings(build_output_limit=limit)
+    task = make_task(settings, load_system_prompts(project.system_prompts), "Do it.", Codebase([""]))
+    conversation = Conversation(project, settings, Redactor([]), task, Room())
+    with open_run_log(project, "run", settings, Progress(Redactor([]), quiet=True)) as log:
+        attempt = log.attempt(1)
+        attempt.record.cut_off = cut_off
+        conversation.was_rejected(
+            attempt, Answer("abc", ""), RejectedResponseError([Violation("", 0, "no-block", "x")])
+        )
+    assert conversation._outcomes[0].response == text
 
 
 @pytest.mark.parametrize(("more", "shrinks"), [(0, False), (-1, True)])
