@@ -23,9 +23,10 @@ from code_commit.commands import init
 from code_commit.commands.diff import NetDiff, find_compared, net_diff, net_edits
 from code_commit.commands.log import logged_run
 from code_commit.commands.output import Begun
+from code_commit.commands.results import Result
 from code_commit.commands.rollup import make_rollup
 from code_commit.commands.run import run_main_job
-from code_commit.commands.stats import OF_EARLIER_VERSION, Comparison, upgraded
+from code_commit.commands.stats import Comparison
 from code_commit.commands.undo import Arguments as UndoArguments
 from code_commit.commands.undo import undo_run
 from code_commit.errors import CODEBASE, TASK, CodeCommitError, Named, NoKeyError, NotSetUpError, in_words
@@ -345,19 +346,9 @@ def render_template(package: str, values: Mapping[str, Any]) -> bytes:
     return page.render_template(package, values)
 
 
-def compare(results: Iterable[Mapping[str, Any]]) -> Comparison:
-    """Return the comparison of a fleet's labels. Each result is a line of results.jsonl."""
+def compare(results: Iterable[Result]) -> Comparison:
+    """Return the comparison of a fleet's labels."""
     return Comparison.of(results)
-
-
-def upgrade_result(line: Any) -> Any:
-    """Return a line of a fleet's results.jsonl as this version writes it. Raises ValueError."""
-    return upgraded(line)
-
-
-def is_of_earlier_version(line: Mapping[str, Any]) -> bool:
-    """Tell whether a line is an upgraded one, which counts what may have been paid earlier as paid."""
-    return OF_EARLIER_VERSION in line["runs"]
 
 
 def is_protected(path: str) -> bool:

@@ -24,6 +24,7 @@ ELSEWHERE = {
     "commands/descriptions.py": "commands/test_build_scripts.py",
     "commands/mcp_server.py": "commands/test_mcp.py",
     "commands/page/logged_run.py": "commands/page/test_page.py",
+    "commands/results.py": "fleet/test_results.py",
     "commands/undo.py": "commands/test_apply_and_undo.py",
     "errors.py": "test_workflow.py",
     "exchange.py": "prompts/test_layout.py",

@@ -19,9 +19,9 @@ from code_commit.commands.output import (
     redactor_of,
     tell_if_half_changed,
 )
-from code_commit.commands.stats import Comparison, StatsRun, collect, read_trials, runs_of_fleet, stats_table
+from code_commit.commands.results import RESULTS, Result, counting, read_lines
+from code_commit.commands.stats import Comparison, StatsRun, collect, runs_of_fleet, stats_table
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
-from code_commit.exchange import Cost
 from code_commit.files import is_folder, read_ends, read_regular_file
 from code_commit.project import Project
 from code_commit.redaction import Redactor
@@ -221,20 +221,21 @@ def logged_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor) 
 
 
 def _print_stats(project: Project, out: str, *, as_json: bool) -> None:
-    trials = read_trials(Path(out)) if out else []
-    costs = {trial["id"]: Cost(trial["cost_usd"], trial["unsettled_usd"]) for trial in trials}
-    unverified = {trial["id"] for trial in trials if trial["status"] == Status.NOT_VERIFIED}
+    results = dict[str, Result]()
+    with suppress(OSError):
+        results = counting(read_lines(Path(out, RESULTS), Result)) if out else results
+    unverified = {result.id for result in results.values() if result.status == Status.NOT_VERIFIED}
     runs = ((folder, read_run(folder)) for folder in (runs_of_fleet(Path(out)) if out else find_run_folders(project)))
     found = collect(
         StatsRun(
             run,
             Status.NOT_VERIFIED if folder.name in unverified else status_of(run),
-            costs.get(folder.name, run.cost),
+            results[folder.name].cost if folder.name in results else run.cost,
         )
         for folder, run in runs
         if isinstance(run, RunRecord)
     )
-    models, labels = [stats._asdict() for stats in found], Comparison.of(trials)
+    models, labels = [stats._asdict() for stats in found], Comparison.of(results.values())
     if as_json:
         of_fleet = {"models": models, "labels": labels.as_json}
         print_json(redactor_of(project).redact_json(of_fleet if out else models))

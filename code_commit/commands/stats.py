@@ -2,17 +2,16 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import mean, median
 from typing import Any, NamedTuple, Self, TypedDict, TypeVar
 
+from code_commit.commands.results import Result
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Cost, Usage
-from code_commit.files import is_folder, load_json, read_regular_file
-from code_commit.runs.record import RunRecord, require_finite
+from code_commit.files import is_folder
+from code_commit.runs.record import RunRecord
 from code_commit.runs.words import cost_in_cell, dollars, duration
 from code_commit.status import Status, status_in_words
 from code_commit.terminal import aligned, shown
@@ -21,7 +20,6 @@ T = TypeVar("T")
 _USUAL_ATTEMPTS = 4
 _USUAL_ENDS = [each for each in Status if each.is_recorded and each.is_final and each is not Status.SUCCESS]
 _NOT_JUDGED = [each for each in Status if not each.is_judged]
-OF_EARLIER_VERSION = "earlier version"  # the costs of a task's earlier runs, which it told in one sum
 _NORMAL_QUANTILE = 1.959964  # of 97.5 %
 
 
@@ -214,77 +212,17 @@ class LabelStats(NamedTuple):
     attempts: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """The members of a line of results.jsonl that a comparison reads."""
-
-    id: str
-    status: str
-    exit_code: int
-    task: str = ""
-    label: str = ""
-    model: str = ""
-    digest: str | None = None
-    verified: bool | None = None
-    cost_usd: float | None = None
-    unsettled_usd: float = 0.0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    seconds: float = 0.0
-    attempts: int = 0
-
-
-def upgraded(line: Any) -> Any:
-    """Return a line of results.jsonl as this version writes it.
-
-    `paid_usd` of an earlier version counted what may have been paid in earlier runs as paid, and so does the line.
-    Raises ValueError.
-    """
-    if not isinstance(line, dict) or "runs" in line:
-        return line
-    try:
-        cost, unsettled = line.get("cost_usd"), line.get("unsettled_usd", 0.0)
-        settled = None if cost is None else max(cost - unsettled, 0.0)
-        earlier = max((line.get("paid_usd") or 0.0) - (cost or 0.0), 0.0)
-        total = None if settled is None else settled + earlier
-        runs = {str(line.get("run", "")): (settled, unsettled), OF_EARLIER_VERSION: (earlier, 0.0)}
-    except TypeError as error:
-        raise ValueError("it holds something else") from error
-    return {**line, "cost_usd": total, "runs": runs}
-
-
-def read_trials(out: Path) -> list[dict[str, Any]]:
-    """Return the result of each task in a fleet's folder, none without results.jsonl; leave out damaged lines.
-
-    A task's result is its latest, but no later one of the same line replaces a green one; the costs are the latest.
-    """
-    from pydantic import TypeAdapter
-
-    trials, adapter = dict[str, dict[str, Any]](), TypeAdapter(_Trial)
-    with suppress(OSError):
-        for line in read_regular_file(out / "results.jsonl").split(b"\n"):
-            with suppress(ValueError):
-                told = load_json(line)
-                require_finite(told)
-                result = asdict(adapter.validate_python(upgraded(told)))
-                before = trials.get(result["id"], result)
-                stays = result["exit_code"] and (before["exit_code"], before["digest"]) == (0, result["digest"])
-                costs = {name: result[name] for name in ("cost_usd", "unsettled_usd")}
-                trials[result["id"]] = {**before, **costs} if stays else result
-    return list(trials.values())
-
-
 class Comparison(NamedTuple):
     """The results of a fleet, label beside label."""
 
     labels: Sequence[LabelStats]
 
     @classmethod
-    def of(cls, trials: Iterable[Mapping[str, Any]]) -> Self:
+    def of(cls, trials: Iterable[Result]) -> Self:
         """Return the comparison of the results, those without a label by model."""
-        labels: dict[str, list[Mapping[str, Any]]] = {}
+        labels: dict[str, list[Result]] = {}
         for trial in trials:
-            labels.setdefault(trial.get("label") or trial.get("model") or "-", []).append(trial)
+            labels.setdefault(trial.label or trial.model or "-", []).append(trial)
         return cls([_label(label, labels[label]) for label in sorted(labels)])
 
     @property
@@ -301,42 +239,38 @@ class Comparison(NamedTuple):
         return _table(self.labels, _label_rows, columns)
 
 
-def _label(label: str, trials: Sequence[Mapping[str, Any]]) -> LabelStats:
-    judged = [trial for trial in trials if trial["status"] not in _NOT_JUDGED]
+def _label(label: str, trials: Sequence[Result]) -> LabelStats:
+    judged = [trial for trial in trials if trial.status not in _NOT_JUDGED]
     tasks: dict[str, list[str]] = {}
     ends: dict[str, list[bool]] = {}
-    for trial in sorted(trials, key=lambda trial: str(trial["id"])):
-        name, is_solved = trial.get("task") or trial["id"], trial["exit_code"] == 0
-        green = "solved" if trial.get("verified") else "green"
-        tasks.setdefault(name, []).append(green if is_solved else status_in_words(trial["status"]))
+    for trial in sorted(trials, key=lambda trial: trial.id):
+        name = trial.task or trial.id
+        tasks.setdefault(name, []).append(trial.word)
         if trial in judged:
-            ends.setdefault(name, []).append(is_solved)
-
-    def added(name: str) -> Any:
-        return sum(trial.get(name, 0) for trial in judged)
+            ends.setdefault(name, []).append(trial.is_green)
 
     solved, k = sum(map(sum, ends.values())), max(map(len, ends.values()), default=0)
     share = mean(mean(end) for end in ends.values()) if ends else None
-    settled = [trial.get("cost_usd") for trial in trials]
+    settled = [trial.cost_usd for trial in trials]
     cost = None if None in settled else sum(each or 0.0 for each in settled)
     return LabelStats(
         label=label,
         tasks=tasks,
         trials=len(judged),
         solved=solved,
-        not_verified=sum(trial["status"] == Status.NOT_VERIFIED for trial in judged),
+        not_verified=sum(trial.status == Status.NOT_VERIFIED for trial in judged),
         not_set_up=len(trials) - len(judged),
         pass_at_1=share,
         interval=None if share is None else _wilson(share, len(ends)),
         k=k,
         pass_at_k=mean(any(end) for end in ends.values() if len(end) == k) if ends else None,
         cost_usd=cost,
-        unsettled_usd=sum(trial.get("unsettled_usd", 0.0) for trial in trials),
+        unsettled_usd=sum(trial.unsettled_usd for trial in trials),
         cost_per_solved=cost / solved if cost is not None and solved else None,
-        input_tokens=added("input_tokens"),
-        output_tokens=added("output_tokens"),
-        seconds=added("seconds"),
-        attempts=added("attempts"),
+        input_tokens=sum(trial.input_tokens for trial in judged),
+        output_tokens=sum(trial.output_tokens for trial in judged),
+        seconds=sum(trial.seconds for trial in judged),
+        attempts=sum(trial.attempts for trial in judged),
     )
 
 

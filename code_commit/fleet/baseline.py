@@ -11,8 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from code_commit.commands.results import Result, read_lines
 from code_commit.fleet.repositories import find_bases
-from code_commit.fleet.results import BASELINES, Result, TaskOutcome, append_line, read_lines
+from code_commit.fleet.results import BASELINES, TaskOutcome, append_line
 from code_commit.fleet.tasks import BUILD_ALONE, FleetTask
 from code_commit.settings import Facet, settings_for
 from code_commit.status import Status

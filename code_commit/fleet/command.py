@@ -14,8 +14,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from code_commit.api import compare, find_llm_problems, is_of_earlier_version, price_answers
+from code_commit.api import compare, find_llm_problems, price_answers
 from code_commit.commands.output import print_failure, print_json, print_text
+from code_commit.commands.results import Result
 from code_commit.errors import (
     EXIT_BUILD_FAILED,
     EXIT_SUCCESS,
@@ -34,7 +35,7 @@ from code_commit.fleet.limits import Budget, Failures
 from code_commit.fleet.llms import ask_of_each, require_keys
 from code_commit.fleet.page import Pages, write_pages
 from code_commit.fleet.repositories import find_unfit
-from code_commit.fleet.results import Result, load_lines, load_results, results_folder
+from code_commit.fleet.results import load_lines, load_results, results_folder
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import (
     FleetTask,
@@ -334,7 +335,7 @@ def _do(options: FleetOptions, chosen: list[FleetTask], listed: set[str], out: P
         left.sort(key=lambda task: task.id not in begun)
         baselines = Baselines(out, [] if options.no_baseline else [task for task in left if task.id not in begun])
         store = ResultStore(unfinished, table, failures, pages, baselines)
-        if any(map(is_of_earlier_version, map(asdict, earlier.values()))):
+        if any(result.is_of_earlier_version for result in earlier.values()):
             table.say("OUT has results of an earlier version: in its sums, what may have been paid counts as paid")
         try:
             pages.write()
@@ -347,7 +348,7 @@ def _do(options: FleetOptions, chosen: list[FleetTask], listed: set[str], out: P
                 table.say("rerun the same command to continue, each task at its next step")
             raise
         pages.write(at_once=True)
-        labels = compare(map(asdict, earlier.values()))
+        labels = compare(earlier.values())
         if any(task.label or task.verify or task.task for task in tasks):
             table.say(labels.table(terminal_width(sys.stderr) or 80))
         table.close(out)

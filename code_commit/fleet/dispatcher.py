@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from distributed import CancelledError, Future, KilledWorker
 
+from code_commit.commands.results import Result
 from code_commit.errors import ClusterError, CodeCommitError, Interrupted, NoKeyError
 from code_commit.fleet import FleetOptions
 from code_commit.fleet.builds import Source
@@ -35,7 +36,7 @@ from code_commit.fleet.dask_worker import (
 )
 from code_commit.fleet.limits import Budget, Demand, RateLimiter
 from code_commit.fleet.processes import GRACE, TICK
-from code_commit.fleet.results import Result, TaskOutcome
+from code_commit.fleet.results import TaskOutcome
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.unfinished import ResultStore

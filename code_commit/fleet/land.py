@@ -21,12 +21,13 @@ from string import Template
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from code_commit.commands.results import Result, read_lines
 from code_commit.errors import NotSetUpError
 from code_commit.files import is_folder, read_regular_file
 from code_commit.fleet import FleetOptions
 from code_commit.fleet.patches import diff_of, digest_of
 from code_commit.fleet.repositories import find_bases
-from code_commit.fleet.results import CLONES, LANDED, Result, append_line, read_lines, write_own
+from code_commit.fleet.results import CLONES, LANDED, append_line, write_own
 from code_commit.git import ask_git, configured
 from code_commit.project import read_text
 from code_commit.terminal import shown

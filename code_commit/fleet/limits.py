@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from code_commit.fleet.results import Result
+from code_commit.commands.results import Result
 from code_commit.llm.ledger import ROUNDING, Ledger
 from code_commit.runs.words import count, dollars
 

@@ -1,6 +1,5 @@
 """OUT/index.html: every task of a fleet with its result, and the page of each task's own run."""
 
-import dataclasses
 import shlex
 import time
 from collections import Counter, defaultdict
@@ -9,12 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from code_commit.api import compare, render_page, render_template
+from code_commit.commands.results import Result
 from code_commit.errors import LogError
 from code_commit.exchange import Cost
 from code_commit.files import read_regular_file
 from code_commit.fleet.land import load_landings
 from code_commit.fleet.patches import diff_of
-from code_commit.fleet.results import PAGE, FleetTotals, Result, write_own
+from code_commit.fleet.results import PAGE, FleetTotals, write_own
 from code_commit.runs.record import load_run_record
 from code_commit.version import __version__
 
@@ -32,7 +32,7 @@ def write_pages(out: Path, tasks: Iterable[str], results: Mapping[str, Result], 
             alike[result.patch].append(result)
     if spent:
         totals.set_cost(spent)
-    labels = compare(map(dataclasses.asdict, results.values()))
+    labels = compare(results.values())
     values = {
         "totals": totals,
         "words": dict(Counter(result.word for result in results.values()).most_common()),

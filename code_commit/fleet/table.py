@@ -7,7 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TextIO
 
-from code_commit.fleet.results import PAGE, FleetTotals, Result
+from code_commit.commands.results import Result
+from code_commit.fleet.results import PAGE, FleetTotals
 from code_commit.runs.progress import print_lines, start_live
 from code_commit.runs.words import cost_in_cell, cost_in_words, count, duration
 from code_commit.terminal import is_live_terminal, shown

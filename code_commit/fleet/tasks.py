@@ -18,8 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from pydantic_core import from_json
 
 from code_commit.api import check_settings, full_name_of, provider_of
+from code_commit.commands.results import Result
 from code_commit.errors import NotSetUpError
-from code_commit.fleet.results import NAME, RESERVED, Result
+from code_commit.fleet.results import NAME, RESERVED
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text
 from code_commit.runs.words import count
 from code_commit.settings import PROGRAM, SETTINGS, Facet, did_you_mean, settings_for

@@ -20,6 +20,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from code_commit.commands.results import RESULTS, Result, add_result
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Cost
 from code_commit.files import load_json
@@ -27,10 +28,7 @@ from code_commit.fleet.baseline import CANNOT_RUN, Baselines
 from code_commit.fleet.limits import Failures
 from code_commit.fleet.page import Pages
 from code_commit.fleet.results import (
-    RESULTS,
-    Result,
     TaskOutcome,
-    add_result,
     append_line,
     first_run,
     free_room,

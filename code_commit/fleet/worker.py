@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from code_commit.api import list_runs, make_redactor, read_changes
+from code_commit.commands.results import Result
 from code_commit.errors import CodeCommitError, MachineError, NoKeyError, NotSetUpError
 from code_commit.files import load_json, read_ends
 from code_commit.fleet.builds import PLAIN_GIT, Source, Workshop, copy_path, find_commit, used_copy
@@ -30,7 +31,7 @@ from code_commit.fleet.processes import (
     WorkerError,
     tells_of_no_room,
 )
-from code_commit.fleet.results import Result, TaskOutcome, first_run, packed, recorded_cost, unpack
+from code_commit.fleet.results import TaskOutcome, first_run, packed, recorded_cost, unpack
 from code_commit.fleet.tasks import BUILD_ALONE, LIMITS, FleetTask
 from code_commit.fleet.unfinished import STARTS, log_path, starts_file
 from code_commit.git import Repository, UnansweredError, require_utf8_names

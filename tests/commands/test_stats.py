@@ -9,7 +9,8 @@ import pytest
 from command import Run, recorded
 from page_runs import embellish, hostile_run
 
-from code_commit.commands.stats import OF_EARLIER_VERSION, Comparison, ModelStats, StatsRun, Sum, collect, upgraded
+from code_commit.commands.results import _OF_EARLIER_VERSION, Result, _upgraded
+from code_commit.commands.stats import Comparison, ModelStats, StatsRun, Sum, collect
 from code_commit.exchange import Usage
 from code_commit.runs.record import Attempt, BuildResult, Command, FileChoice, RunRecord, sum_up
 from code_commit.status import Status
@@ -131,6 +132,7 @@ def test_of_a_fleet_and_of_many_models(root: Path, run_code_commit: Run, tmp_pat
 def result(task: str, label: str, trial: int, status: str, **more) -> str:
     line = {
         "id": f"{task}.{label}.{trial}",
+        "digest": task,
         "task": task,
         "label": label,
         "status": status,
@@ -139,7 +141,8 @@ def result(task: str, label: str, trial: int, status: str, **more) -> str:
     }
     line |= {} if status == "success" else {"exit_code": 2 if status == "not_set_up" else 1}
     numbers = {"cost_usd": 0.25, "input_tokens": 1000, "output_tokens": 100, "seconds": 30.0, "attempts": 2}
-    return json.dumps(line | numbers | {"runs": {}} | more)
+    line |= numbers | more
+    return json.dumps({"runs": {"r": [line["cost_usd"], line.get("unsettled_usd", 0.0)]}} | line)
 
 
 LABELS = """\
@@ -166,10 +169,10 @@ attempts                       12           12
 def test_a_result_of_an_earlier_version_counts_what_its_earlier_runs_may_have_cost_as_paid():
     """Its `cost_usd` had what the last run may have cost in it, its `paid_usd` that of all runs."""
     line = {"run": "r", "cost_usd": 0.75, "unsettled_usd": 0.25, "paid_usd": 2.75}
-    runs = {"r": (0.5, 0.25), OF_EARLIER_VERSION: (2.0, 0.0)}
-    assert upgraded(line) == {**line, "cost_usd": 2.5, "runs": runs}
+    runs = {"r": (0.5, 0.25), _OF_EARLIER_VERSION: (2.0, 0.0)}
+    assert _upgraded(line) == {**line, "cost_usd": 2.5, "runs": runs}
     unknown = {"cost_usd": None, "paid_usd": 2.0}
-    assert upgraded(unknown) == {**unknown, "runs": {"": (None, 0.0), OF_EARLIER_VERSION: (2.0, 0.0)}}
+    assert _upgraded(unknown) == {**unknown, "runs": {"": (None, 0.0), _OF_EARLIER_VERSION: (2.0, 0.0)}}
 
 
 def test_of_a_fleet_tasks_against_labels(root: Path, run_code_commit: Run, tmp_path: Path):
@@ -208,7 +211,9 @@ def test_what_was_not_verified_is_no_failed_build(root: Path, run_code_commit: R
         record = json.loads((tmp_path / "out" / name / "run.json").read_text())
         (tmp_path / "out" / name / "run.json").write_text(json.dumps(record | {"status": "build_failed"}))
     ends = {"poor": "not_verified", "bad": "build_failed"}
-    lines = [json.dumps({"id": name, "status": end, "exit_code": 1, "runs": {}}) for name, end in ends.items()]
+    lines = [
+        json.dumps({"id": name, "digest": "", "status": end, "exit_code": 1, "runs": {}}) for name, end in ends.items()
+    ]
     (tmp_path / "out/results.jsonl").write_text("\n".join(lines))
     (stats,) = json.loads(run_code_commit(root, "log", "--stats", "../out", "--json").stdout)["models"]
     assert stats["ended"] == {"build_failed": 1, "not_verified": 1}
@@ -246,7 +251,7 @@ def test_numbers_and_names_are_never_cut(root: Path, run_code_commit: Run):
 def test_four_labels_fit_a_terminal_and_no_trial_that_was_not_set_up_counts_as_failed():
     ends = {"one": ["success"] * 3, "two": ["not_set_up"] * 3, "three": ["success", "not_set_up", "build_failed"]}
     trials = [
-        {"id": f"{task}.{n}.{label}", "task": task, "label": label, "status": end, "exit_code": int(end != "success")}
+        Result(f"{task}.{n}.{label}", "", end, int(end != "success"), task=task, label=label)
         for label in (f"anthropic:a-long-name-{number}" for number in range(4))
         for task, each in ends.items()
         for n, end in enumerate(each)

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from code_commit.commands.results import Result
 from code_commit.fleet.page import write_pages
-from code_commit.fleet.results import Result, TaskOutcome, load_results, results_folder, store_result
+from code_commit.fleet.results import TaskOutcome, load_results, results_folder, store_result
 
 EVIL = "<script>window.hacked=1</script>"
 IMAGE = '"><img src=x onerror="window.hacked=2">'

@@ -24,10 +24,10 @@ from fleet_tools import (
 )
 
 from code_commit.commands import parse
+from code_commit.commands.results import Result
 from code_commit.errors import NotSetUpError
 from code_commit.fleet import FleetOptions, run
 from code_commit.fleet.command import is_wanted
-from code_commit.fleet.results import Result
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.unfinished import log_path
 from code_commit.llm.keys import KEY_VARIABLES

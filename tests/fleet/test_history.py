@@ -12,9 +12,10 @@ import pytest
 from command import git, wait_for
 from fleet_tools import RIGHT, make_answers, make_list, make_repository, results
 
+from code_commit.commands.results import Result
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.history import EnoughError, Sieve, read_history, tasks_of
-from code_commit.fleet.results import Result, TaskOutcome
+from code_commit.fleet.results import TaskOutcome
 from code_commit.fleet.table import FleetTable
 
 BUILD = "set -e; for test in tests/*.sh; do sh $test; done"

@@ -11,12 +11,13 @@ from command import by_count, by_parameters, git, tree
 from fleet_out import RECORD, store
 from fleet_tools import make_list, make_repository, task
 
+from code_commit.commands.results import Result
 from code_commit.errors import NotSetUpError
 from code_commit.fleet import FleetOptions
 from code_commit.fleet.land import find_moved, has_branch, land_results, load_landings
 from code_commit.fleet.page import write_pages
 from code_commit.fleet.patches import digest_of
-from code_commit.fleet.results import Result, load_results, results_folder
+from code_commit.fleet.results import load_results, results_folder
 
 LINES = "".join(f"{line}\n" for line in ("not yet", *range(9)))
 MAIL = """From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from code_commit.commands.results import Result
 from code_commit.fleet.limits import Budget, Demand, Failures, RateLimiter
-from code_commit.fleet.results import Result
 
 
 def result(cost: float | None, status: str = "success", message: str = "", error: str = "") -> Result:

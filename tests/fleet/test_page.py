@@ -8,9 +8,10 @@ from fleet_out import EVIL, PATCH, RECORD, store, write_fleet
 
 from code_commit.commands import parse
 from code_commit.commands.log import run
+from code_commit.commands.results import Result
 from code_commit.errors import LogError
 from code_commit.fleet.page import write_pages
-from code_commit.fleet.results import Result, load_results, results_folder
+from code_commit.fleet.results import load_results, results_folder
 
 
 @pytest.fixture

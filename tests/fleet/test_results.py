@@ -16,12 +16,12 @@ import pytest
 from fleet_out import RECORD as RECORD_OF_A_RUN
 from fleet_out import store
 
+from code_commit.commands.results import Result
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Cost
 from code_commit.fleet.page import write_pages
 from code_commit.fleet.results import (
     FleetTotals,
-    Result,
     TaskOutcome,
     load_results,
     packed,
@@ -160,7 +160,8 @@ def test_a_fleet_that_was_killed_between_two_renames_has_lost_nothing(tmp_path, 
 KILLED = """
 import os, sys
 from pathlib import Path
-from code_commit.fleet.results import Result, TaskOutcome, load_results, store_result
+from code_commit.commands.results import Result
+from code_commit.fleet.results import TaskOutcome, load_results, store_result
 
 left = int(sys.argv[2])
 
@@ -255,7 +256,8 @@ FILL = """
 import sys
 from pathlib import Path
 from code_commit.errors import LogError
-from code_commit.fleet.results import Result, TaskOutcome, load_results, store_result, results_folder
+from code_commit.commands.results import Result
+from code_commit.fleet.results import TaskOutcome, load_results, store_result, results_folder
 out = Path(sys.argv[1])
 with results_folder(out):
     for number in range(100):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from terminal import Terminal
 
-from code_commit.fleet.results import Result
+from code_commit.commands.results import Result
 from code_commit.fleet.table import FleetTable
 
 GREEN = Result("a", "d", "success", 0, attempts=2, cost_usd=0.5, seconds=61)
@@ -90,7 +90,7 @@ def test_what_no_reply_confirmed_is_told_beside_the_cost():
 WATCHED = """
 import time
 from pathlib import Path
-from code_commit.fleet.results import Result
+from code_commit.commands.results import Result
 from code_commit.fleet.table import FleetTable
 with FleetTable(10, [Result("z", "d", "success", 0)]) as table:
     table.running = 3

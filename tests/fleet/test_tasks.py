@@ -35,7 +35,10 @@ MISTAKES = [
     ({"settings": {"dry_run": True}}, "settings: dry_run changes nothing"),
     ({"rollup": ["src"], "settings": {"rollup": "select"}}, "settings: rollup = fresh takes all files"),
     ({"settings": {"max_cost": -1}}, "settings: max_cost must be more than 0"),
-    ({"settings": {"max_cost": "2", "strict": 1}}, "settings: max_cost must be a number of US dollars; strict must be true or false"),
+    (
+        {"settings": {"max_cost": "2", "strict": 1}},
+        "settings: max_cost must be a number of US dollars; strict must be true or false",
+    ),
     ({"timeout": 0}, "timeout: Input should be greater than 0"),
     ({"rolup": ["src"]}, "rolup: not a field of a task; did you mean 'rollup'?"),
     ({"overlay": {"../x": ""}}, "overlay: ../x is no path of a file in the project"),
