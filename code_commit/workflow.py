@@ -27,8 +27,9 @@ from code_commit.parse import blocks_of, end_thoughts, notes_of, read_notes, rea
 from code_commit.project import Project
 from code_commit.prompts.layout import Task, most_attempts
 from code_commit.prompts.next import Answer, Conversation, next_prompt
+from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.list import short_name
-from code_commit.runs.log import AttemptLog, RunLog
+from code_commit.runs.log import RunLog
 from code_commit.runs.record import Attempt, BuildResult, RunRecord, presence
 from code_commit.runs.review import untracked_before
 from code_commit.runs.words import cut_off_in_words, listed, rejection_of, unchanged
@@ -53,7 +54,7 @@ def attempt_loop(run: Run) -> RunRecord:
     conversation = Conversation(run.plan.project, settings, log.redactor, task, run.room)
     changed: set[str] = set()
     for number in range(1, task.attempts + 1):
-        attempt, prompt = log.attempt(number), conversation.next_prompt()
+        attempt, prompt = AttemptLog(log, number), conversation.next_prompt()
         recorded = attempt.recorded_response()
         shows = attempt.recorded_sight(prompt.shows) if recorded else prompt.shows
         response = recorded or ask(run.complete, prompt, attempt)
@@ -93,7 +94,7 @@ def _ends_run(run: Run, attempt: Attempt, rejection: RejectedResponseError) -> b
 
 
 def _run_dry(run: Run, task: Task) -> RunRecord:
-    attempt, prompt = run.log.attempt(1), next_prompt(task, ())
+    attempt, prompt = AttemptLog(run.log, 1), next_prompt(task, ())
     return end_dry(verify_response(run, ask(run.complete, prompt, attempt), prompt.shows, attempt), attempt, run.log)
 
 

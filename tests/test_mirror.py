@@ -37,6 +37,7 @@ ELSEWHERE = {
     "llm/values.py": "llm/test_usage.py",
     "parse/fences.py": "parse/test_parse.py",
     "project.py": "check/test_plan.py",
+    "runs/attempt_log.py": "runs/test_log.py",
     "runs/build_log.py": "build/test_process.py",
     "runs/list.py": "commands/test_log.py",
     "start.py": "test_workflow.py",

@@ -22,6 +22,7 @@ from code_commit.check.plan import RunInputs
 from code_commit.llm.models import choose_model
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
+from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.log import open_run_log
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import Attempt, BuildResult, TreeBefore, load_run_record
@@ -610,8 +611,8 @@ def test_a_refusal_goes_back_where_another_answer_is_wanted_and_leaves_no_change
 
     log = open_run_log(find_project(project_folder), "run", settings, Progress(Redactor([]), quiet=True))
     for earlier in range(1, number):
-        log.attempt(earlier)
-    attempt = log.attempt(number)
+        AttemptLog(log, earlier)
+    attempt = AttemptLog(log, number)
     attempt.record.changes, attempt.record.ends_alone = [AppliedChange("a", "delete", 0, 0, 1)], ["b"]
     attempt.diff_file.write_bytes(b"-a")
     with pytest.raises(RejectedResponseError):

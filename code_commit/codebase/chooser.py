@@ -12,7 +12,8 @@ from code_commit.exchange import Prompt, Response, labelled
 from code_commit.files import folders_of
 from code_commit.grammar import END, FILES
 from code_commit.marks import find_marks
-from code_commit.runs.log import AttemptLog, RunLog
+from code_commit.runs.attempt_log import AttemptLog
+from code_commit.runs.log import RunLog
 from code_commit.runs.words import listed
 from code_commit.settings import did_you_mean
 
@@ -55,11 +56,11 @@ def choose_files(prompt: Prompt, shape: Shape, ask: Callable[[Prompt, AttemptLog
     The second answer corrects lines of the first that name nothing, and chooses in folders; only where the first has
     no list is all of it asked for again.
     """
-    attempt = log.attempt(1)
+    attempt = AttemptLog(log, 1)
     answer = _read_list(attempt.recorded_response() or ask(prompt, attempt), shape)
     if answer.reasons or answer.folders:
         attempt.rejected(answer.rejection) if answer.reasons else attempt.asked(answer.folders)
-        attempt = log.attempt(2)
+        attempt = AttemptLog(log, 2)
         again = _ask_again(prompt, answer, shape.show(answer.folders) if answer.folders else "")
         second = _read_list(attempt.recorded_response() or ask(again, attempt), shape)
         if not (answer.has_list and (answer.requests or answer.folders)) and not second.requests and second.reasons:

@@ -15,6 +15,7 @@ from code_commit.exchange import Response
 from code_commit.interrupts import interruptible
 from code_commit.parse import notes_of
 from code_commit.project import Project, require_text
+from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.log import read_sight
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
@@ -92,7 +93,7 @@ def _read_prompt(project: Project, source: str) -> Sight | None:
 
 
 def _apply(run: Run, response: Response, shows: Sight | None) -> RunRecord:
-    log, attempt = run.log, run.log.attempt(1)
+    log, attempt = run.log, AttemptLog(run.log, 1)
     attempt.given(response, notes_of(response.text))
     if run.plan.settings.dry_run:
         return end_dry(verify_response(run, response, shows, attempt), attempt, log)

@@ -15,6 +15,7 @@ from code_commit.git import match_patterns
 from code_commit.interrupts import hold_signals
 from code_commit.paths.patterns import find_unmatched
 from code_commit.project import Project
+from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.diff import FileEdit
 from code_commit.runs.list import (
     add_run_argument,
@@ -131,7 +132,7 @@ def _note(log: RunLog, restored: Sequence[FileEdit], done: str, chain: Sequence[
     steps: list[Callable[[], object]] = [lambda: log.finish(Status.SUCCESS, done), lambda: _mark(chain, log)]
     if restored:
         steps.insert(0, lambda: log.add_warnings(ownership_warnings(log.snapshot)))
-        steps.insert(0, lambda: log.attempt(1).restored(restored))
+        steps.insert(0, lambda: AttemptLog(log, 1).restored(restored))
     for step in steps:
         try:
             step()

@@ -27,7 +27,7 @@ from code_commit.prompts.dialogue import Turn
 from code_commit.prompts.history import AttemptSummary, comparable, tell_attempt, tell_history
 from code_commit.prompts.layout import FailedBuild, Rejection, Task, lay_out, lay_out_short, split_closing
 from code_commit.redaction import Redactor
-from code_commit.runs.log import AttemptLog
+from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.record import BuildResult
 from code_commit.settings import Settings
 from code_commit.terminal import render as render_output

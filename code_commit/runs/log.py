@@ -8,25 +8,36 @@ import os
 import shutil
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
-from code_commit.changes import DeclinedError, RejectedResponseError, RunWarning, VerifiedChanges, WarningKind
+from code_commit.changes import RejectedResponseError, RunWarning, WarningKind
 from code_commit.errors import LogError, NotSetUpError, known_error
-from code_commit.exchange import FailedRequest, Prompt, RequestBody, Response, Settlement, Usage
+from code_commit.exchange import Usage
 from code_commit.files import KeptRoom, read_regular_file, replacing
 from code_commit.git import Repository
 from code_commit.interrupts import hold_signals, signals_blocked
 from code_commit.project import Project
 from code_commit.runs import record as records
-from code_commit.runs.build_log import BuildLog, rewritten_files
-from code_commit.runs.diff import FileEdit, diff_files, edits_of, known_text
+from code_commit.runs.build_log import BuildLog
 from code_commit.runs.list import argument_of, next_run_name, process_start
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import Attempt, BuildResult, Command, Event, RunEntry, RunRecord
+from code_commit.runs.record import (
+    Attempt,
+    BuildResult,
+    Command,
+    Event,
+    FileChoice,
+    RunEntry,
+    RunRecord,
+    Totals,
+    applied_changes,
+    presence,
+)
 from code_commit.runs.replies import Replies
 from code_commit.runs.words import rejection_of, ways_on
 from code_commit.settings import Settings
@@ -39,8 +50,6 @@ BeforeEnd = Callable[["RunLog", Status], object]  # called with the run's status
 # the inputs of the run; N-codebase.txt is the codebase of attempt N
 QUERY_OF_RUN, CODEBASE_OF_RUN = "query.txt", "codebase.txt"
 _SHOWS = "shows.json"  # what N-query.txt, or a codebase.txt, shows of files
-_LONGEST_NAME = 500
-_MOST_NOTES = 20_000  # characters in run.json; N-response.txt has all of them
 
 
 def open_run_log(
@@ -85,13 +94,13 @@ def reopen_run_log(
 def read_sight(folder: Path, name: str) -> Sight | None:
     """Return what a prompt or a codebase in a log shows of files; None where the log does not say so."""
     try:
-        text, data = (read_regular_file(folder / each) for each in (name, _shows_of(name)))
+        text, data = (read_regular_file(folder / each) for each in (name, shows_of(name)))
         return load_sight(data, text.decode("utf-8", "surrogatepass"))
     except (OSError, ValueError):
         return None
 
 
-def _shows_of(name: str) -> str:
+def shows_of(name: str) -> str:
     """Return the name of the file that says what the prompt, or the codebase, of this name shows."""
     return (
         name.removesuffix("query.txt") + _SHOWS
@@ -153,22 +162,18 @@ class RunLog:
 
     def first_build_log(self) -> BuildLog:
         """Open 0-build.txt, for the build before anything is sent; the caller sets the build's result on it."""
+        return self.build_log(records.FIRST_BUILD, partial(setattr, self.record, "first_build"))
+
+    def build_log(self, name: str, note: Callable[[BuildResult | None], object]) -> BuildLog:
+        """Open the log of a build; `note` puts the result, None for none, into the record."""
+
+        def end(result: BuildResult | None) -> None:
+            note(result)
+            if result:
+                self.save("built")
+
         self.save("building")
-        return BuildLog(self.folder / records.FIRST_BUILD, self.redactor, self.listener.output, self._first_build_ended)
-
-    def _first_build_ended(self, result: BuildResult | None) -> None:
-        self.record.first_build = result
-        if result:
-            self.save("built")
-
-    def attempt(self, number: int) -> "AttemptLog":
-        """Return the log of an attempt, a new one or the recorded one of a resumed run."""
-        if number > len(self.record.attempts):
-            before = self.record.attempts[-1].verdict if self.record.attempts else None
-            first: Literal["initial", "repair"] = "repair" if self.record.command == "repair" else "initial"
-            again: Literal["retry", "repair"] = "retry" if before in ("rejected", "chosen") else "repair"
-            self.record.attempts.append(Attempt(number, first if number == 1 else again))
-        return AttemptLog(self, self.record.attempts[number - 1])
+        return BuildLog(self.folder / name, self.redactor, self.listener.output, end)
 
     def add_warning(self, kind: WarningKind, *messages: str) -> None:
         self.add_warnings(RunWarning(kind, message) for message in messages)
@@ -213,7 +218,7 @@ class RunLog:
 
     def write_record(self) -> None:
         """Rewrite run.json, and reserve disk space for its last state."""
-        self.record.totals = records.sum_up(self.record, time.monotonic() - self._started)
+        self.record.totals = sum_up(self.record, time.monotonic() - self._started)
         data = self.redactor.redact_json(self.record)
         try:
             if self.record.status != Status.RUNNING:
@@ -233,7 +238,7 @@ class RunLog:
     def write_codebase(self, sight: Sight, number: int | None = None) -> None:
         """Keep the codebase that the run began with, or that an attempt made to fit, and what it shows of each file."""
         name = CODEBASE_OF_RUN if number is None else f"{number}-{CODEBASE_OF_RUN}"
-        self.write_json(_shows_of(name), dump_sight(sight))
+        self.write_json(shows_of(name), dump_sight(sight))
         self.write_text(name, sight.codebase)
 
     def write_json(self, name: str, value: Any) -> None:
@@ -257,211 +262,29 @@ class RunLog:
         return f"{self.record.log_dir}/{name}"
 
 
-class AttemptLog:
-    """The numbered files and the record of an attempt; the listener of its exchange with the LLM."""
+def sum_up(record: RunRecord, seconds: float) -> Totals:
+    attempts, choice = record.attempts, record.choice or FileChoice("")
+    usages = [*(attempt.usage for attempt in attempts if attempt.usage), choice.usage]
+    answered = [attempt for attempt in attempts if attempt.finish_reason is not None] + [choice] * bool(choice.calls)
+    first_seconds = record.first_build.seconds if record.first_build else 0.0
+    has_unknown = any(call.cost_usd is None and not call.unsettled_usd for call in answered)
+    return Totals(
+        seconds=seconds + record.seconds_before,
+        llm_seconds=sum(attempt.seconds or 0.0 for attempt in attempts) + choice.seconds,
+        build_seconds=sum((attempt.build.seconds for attempt in attempts if attempt.build), first_seconds),
+        attempts=len(attempts),
+        usage=sum(usages, Usage()),
+        cost_usd=None if has_unknown else record.cost.settled,
+        unsettled_usd=record.cost.unsettled,
+        files_changed=0 if record.rolled_back else _count_changed(attempts),
+    )
 
-    def __init__(self, log: RunLog, attempt: Attempt) -> None:
-        self._log = log
-        self.record = attempt
-        self._started = time.monotonic()
-        self._responded = self._started
 
-    def asking(self, prompt: Prompt) -> None:
-        self._log.write_json(self._name(_SHOWS), dump_sight(prompt.shows))
-        self._log.write_text(self._name("query.txt"), prompt.text)
-        self.record.model = self._log.record.asked_model
-        self._started = time.monotonic()
-        self._log.save("asking")
-
-    def make_room(self, size: int) -> None:
-        self._log.replies.make_room(self.record.number, size)
-
-    def requested(self, url: str, headers: Mapping[str, str], body: RequestBody) -> None:
-        self._log.write_json(self._name("query.json"), {"url": url, "headers": dict(headers), "body": body})
-
-    def job_created(self, job_id: str) -> None:
-        self.record.job_id, self.record.job_model = job_id, self.record.model
-        self.record.job_usd = self.record.unsettled_usd[-1] if self.record.unsettled_usd else 0.0
-        self._log.write_record()
-
-    def progressed(self, state: str) -> None:
-        self._log.listener.live(state)
-
-    def reserved(self, usd: float) -> None:
-        self.record.unsettled_usd.append(usd)
-        try:
-            self._log.write_record()
-        except LogError:  # so nothing is sent
-            self.released(usd)
-            raise
-
-    def settled(self, settlement: Settlement) -> None:
-        """Add the cost of a final reply; the next recorded step has it."""
-        self.released(settlement.reserved)
-        if settlement.unsettled_usd:
-            self.record.unsettled_usd.append(settlement.unsettled_usd)
-        if settlement.cost_usd is not None:
-            self.record.cost_usd = (self.record.cost_usd or 0.0) + settlement.cost_usd
-        if settlement.usage != Usage():
-            self.record.usage = (self.record.usage or Usage()) + settlement.usage
-        self.record.job_id = None
-
-    def released(self, reserved: float) -> None:
-        if reserved in self.record.unsettled_usd:
-            self.record.unsettled_usd.remove(reserved)
-
-    def warned(self, message: str) -> None:
-        self._log.add_warning("server", message)
-
-    def kept(self, text: str, *, is_whole: bool) -> str:
-        name = self._name("response.txt" if is_whole else "response.part.txt")
-        self._log.write_text(name, text)
-        return self._log.shown_name(name)
-
-    def retrying(self, retry: FailedRequest) -> None:
-        self.record.retries.append(
-            records.Retry(retry.reason, retry.status, retry.delay, records.utc_after(retry.limit))
-        )
-        self._log.save("retrying")
-
-    def replied(self, status: int, headers: Mapping[str, str], body: object) -> None:
-        self.record.seconds = time.monotonic() - self._started
-        reply = body if isinstance(body, dict) else {"status": status, "headers": dict(headers), "body": body}
-        self._log.replies.write(self.record.number, reply, self.record.seconds)
-
-    def answered(self, response: Response) -> None:
-        """Record an answer, and its cost."""
-        self.settled(response.settlement)
-        self.record.request_id = response.request_id
-        self.record.finish_reason = response.finish_reason
-        self.record.incomplete = response.incomplete
-        self.record.cut_off = response.is_cut_off
-        self.record.usage = self.record.usage or Usage()
-
-    def responded(self, response: Response, notes: str) -> None:
-        self.given(response, notes)
-        self._log.save("responded")
-
-    def given(self, response: Response, notes: str) -> None:
-        """Record a response that nobody was asked for."""
-        self._log.write_text(self._name("response.txt"), response.text, sync=True)
-        self.record.notes = self._log.redactor.redact_cut(notes[:_MOST_NOTES])
-        self._responded = time.monotonic()
-
-    def recorded_response(self) -> Response | None:
-        """Return the response of this attempt of an interrupted run, None if there was none, or only its reply."""
-        if self.record.finish_reason is None:
-            return None
-        try:
-            text = (self._log.folder / self._name("response.txt")).read_bytes().decode("utf-8", "surrogatepass")
-        except FileNotFoundError:
-            return None
-        return Response(text, self.record.finish_reason, self.record.incomplete, self.record.cut_off)
-
-    def recorded_sight(self, made_again: Sight) -> Sight:
-        """Return what the prompt of this attempt of an interrupted run showed, as far as the log of an older version
-        has it. The texts are those of the prompt that was made again.
-        """
-        kept = read_sight(self._log.folder, self._name("query.txt"))
-        return kept._replace(codebase=made_again.codebase, beside=made_again.beside) if kept else made_again
-
-    def restored(self, edits: Sequence[FileEdit]) -> None:
-        self._changed(edits)
-        self.applied()
-
-    def rejected(self, rejection: RejectedResponseError) -> None:
-        self._give_verdict("rejected")
-        self.record.rejections = list(rejection.violations)
-        self.record.more_rejections = rejection.more
-        self._log.save("rejected")
-
-    def asked(self, names: Sequence[str]) -> None:
-        self._give_verdict("chosen")
-        self.record.asked = [self._log.redactor.redact_cut(name[:_LONGEST_NAME]) for name in names]
-        self._log.save("chosen")
-
-    def declined(self, reason: str) -> DeclinedError:
-        """Record that the LLM declines; return the error with a bounded part of its reason."""
-        self._give_verdict("declined")
-        self._log.save("declined")
-        return DeclinedError(self._log.redactor.redact_cut(reason[:_MOST_NOTES]))
-
-    def chose(self, files: Sequence[str]) -> None:
-        if self.record.verdict is None:
-            self._give_verdict("chosen")
-        self._log.record.chosen = list(files)
-        self._log.save("chosen")
-
-    def applying(self, changes: VerifiedChanges) -> None:
-        """Record the changes about to be applied, or proposed in a dry run, without a verdict."""
-        self._changed(edits_of(changes))
-        self.record.ends_alone = list(changes.ends_alone)
-        self._log.add_warnings(changes.warnings)
-        self._log.save("applying")
-
-    def applied(self) -> None:
-        self._give_verdict("applied")
-        now = {path for change in self.record.changes for path in change.paths}
-        self._log.record.rewritten = [file for file in self._log.record.rewritten if file.path not in now]
-        self._log.save("applied")
-
-    def not_applied(self) -> None:
-        self.record.changes, self.record.ends_alone = [], []
-        self.diff_file.unlink(missing_ok=True)
-
-    def known_text(self) -> str:
-        return known_text(self._log.folder)
-
-    def _changed(self, edits: Sequence[FileEdit]) -> None:
-        """Write N-changes.diff and the record of the files."""
-        self.record.changes, diff = diff_files(edits, self._log.git, known=self.known_text)
-        self._log.write_bytes(self._name("changes.diff"), diff)
-
-    def built(self, edits: Sequence[FileEdit]) -> None:
-        """Record the changes that the build made to files of the answers."""
-        changes, diff = diff_files(edits, self._log.git, known=self.known_text, renames=False)
-        self._log.record.rewritten = rewritten_files(changes, edits)
-        (self._log.folder / records.BUILT_DIFF).unlink(missing_ok=True)
-        if diff:
-            self._log.write_bytes(records.BUILT_DIFF, diff)
-
-    def compared(self, change: int | None, failure: int | None) -> None:
-        """Record the first attempts with the same change and the same failure, None for none."""
-        if (change, failure) != (self.record.same_change_as, self.record.same_failure_as):
-            self.record.same_change_as, self.record.same_failure_as = change, failure
-            self._log.save("repeated")
-
-    def build_log(self) -> BuildLog:
-        """Open N-build.txt; the caller sets the build's result on it."""
-        self._log.save("building")
-        return BuildLog(self.build_file, self._log.redactor, self._log.listener.output, self._build_ended)
-
-    def _build_ended(self, result: BuildResult | None) -> None:
-        self.record.build = result
-        if result:
-            self._log.save("built")
-
-    def _give_verdict(self, verdict: records.Verdict) -> None:
-        self.record.verdict = verdict
-        self.record.change_seconds = time.monotonic() - self._responded
-
-    @property
-    def number(self) -> int:
-        return self.record.number
-
-    @property
-    def diff_file(self) -> Path:
-        return self._log.folder / self._name("changes.diff")
-
-    @property
-    def build_file(self) -> Path:
-        return self._log.folder / self._name("build.txt")
-
-    def shown_build_file(self) -> str:
-        return self._log.shown_name(self.build_file.name)
-
-    def shown_response_file(self) -> str:
-        return self._log.shown_name(self._name("response.txt"))
-
-    def _name(self, name: str) -> str:
-        return f"{self.record.number}-{name}"
+def _count_changed(attempts: Iterable[Attempt]) -> int:
+    """Return how many files the answers changed, a renamed one once; one that came and went again is as it was."""
+    there, old_names = presence(attempts), dict[str, str]()
+    for change in applied_changes(attempts):
+        if old := change.renamed_from:
+            old_names[change.path] = old_names.pop(old, old)
+    renamed = {old for new, old in old_names.items() if there[new][1] and there[old] == (True, False)}
+    return len({path for path, was_and_is in there.items() if any(was_and_is)} - renamed)

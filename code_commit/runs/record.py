@@ -352,10 +352,8 @@ def load_run_record(text: str | bytes) -> RunRecord:
 
 def require_finite(value: Any) -> None:
     """Raise ValueError if the value of a JSON text holds a number that no run has: the sums of others are finite."""
-    if isinstance(value, int | float):
-        if not abs(value) <= sys.maxsize:
-            raise ValueError("it holds a number out of range")
-        return
+    if isinstance(value, int | float) and not abs(value) <= sys.maxsize:
+        raise ValueError("it holds a number out of range")
     for member in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         require_finite(member)
 
@@ -386,38 +384,10 @@ def _adapter() -> "TypeAdapter[RunRecord]":
     return TypeAdapter(RunRecord)
 
 
-def sum_up(record: RunRecord, seconds: float) -> Totals:
-    attempts, choice = record.attempts, record.choice or FileChoice("")
-    usages = [*(attempt.usage for attempt in attempts if attempt.usage), choice.usage]
-    answered = [attempt for attempt in attempts if attempt.finish_reason is not None] + [choice] * bool(choice.calls)
-    first_seconds = record.first_build.seconds if record.first_build else 0.0
-    has_unknown = any(call.cost_usd is None and not call.unsettled_usd for call in answered)
-    return Totals(
-        seconds=seconds + record.seconds_before,
-        llm_seconds=sum(attempt.seconds or 0.0 for attempt in attempts) + choice.seconds,
-        build_seconds=sum((attempt.build.seconds for attempt in attempts if attempt.build), first_seconds),
-        attempts=len(attempts),
-        usage=sum(usages, Usage()),
-        cost_usd=None if has_unknown else record.cost.settled,
-        unsettled_usd=record.cost.unsettled,
-        files_changed=0 if record.rolled_back else _count_changed(attempts),
-    )
-
-
-def _count_changed(attempts: Iterable[Attempt]) -> int:
-    """Return how many files the answers changed, a renamed one once; one that came and went again is as it was."""
-    there, old_names = presence(attempts), dict[str, str]()
-    for change in _applied(attempts):
-        if old := change.renamed_from:
-            old_names[change.path] = old_names.pop(old, old)
-    renamed = {old for new, old in old_names.items() if there[new][1] and there[old] == (True, False)}
-    return len({path for path, was_and_is in there.items() if any(was_and_is)} - renamed)
-
-
 def presence(attempts: Iterable[Attempt]) -> dict[str, tuple[bool, bool]]:
     """Return whether each file of the applied answers was there before them, and whether it is after them."""
     found = dict[str, tuple[bool, bool]]()
-    for change in _applied(attempts):
+    for change in applied_changes(attempts):
         if old := change.renamed_from:
             found[old] = found.get(old, (True, True))[0], False
         was = found[change.path][0] if change.path in found else change.action != "create"
@@ -425,5 +395,5 @@ def presence(attempts: Iterable[Attempt]) -> dict[str, tuple[bool, bool]]:
     return found
 
 
-def _applied(attempts: Iterable[Attempt]) -> Iterator[AppliedChange]:
+def applied_changes(attempts: Iterable[Attempt]) -> Iterator[AppliedChange]:
     return (change for attempt in attempts if attempt.verdict for change in attempt.changes)

@@ -11,7 +11,7 @@ from code_commit.files import folders_of, open_regular, read_regular_file
 from code_commit.git import Index, Repository, UnansweredError
 from code_commit.project import Project
 from code_commit.runs.diff import with_hidden_text
-from code_commit.runs.record import RunRecord, TreeBefore, presence
+from code_commit.runs.record import RunRecord, TreeBefore, applied_changes, presence
 from code_commit.runs.words import listed
 from code_commit.terminal import shown
 
@@ -103,8 +103,7 @@ def review_changes(project: Project, before: TreeState, record: RunRecord) -> li
         after = look_at_tree(project) or before
     except UnansweredError as error:
         return [f"{error}; git diff may not show all of the change, code-commit diff does"]
-    done = (change for attempt in record.attempts if attempt.verdict for change in attempt.changes)
-    answered = {path for change in done for path in change.paths}
+    answered = {path for change in applied_changes(record.attempts) for path in change.paths}
     gone = {path for path, was_and_is in presence(record.attempts).items() if not any(was_and_is)}
     tracked = (before.stamps.keys() | after.stamps.keys()) - answered
     changed = {path for path in tracked if path not in before.stamps or before.stamps[path] != _stamp(project, path)}

@@ -175,8 +175,8 @@ def test_killed_between_the_apply_and_its_note_in_the_log(
     """What an edit looks for is no longer there: the snapshot says that the answer is in the tree."""
     recorded(root, answer, RIGHT)
     program = (
-        "import os; from code_commit.runs import log as run_log\n"
-        "run_log.AttemptLog.applied = lambda self: os.kill(os.getpid(), 9)\n"
+        "import os; from code_commit.runs import attempt_log\n"
+        "attempt_log.AttemptLog.applied = lambda self: os.kill(os.getpid(), 9)\n"
     )
     assert start_code_commit(root, *REPLAY, before=program).wait(180) == -signal.SIGKILL
     assert not (root / "gone.txt").exists()

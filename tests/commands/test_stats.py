@@ -12,7 +12,8 @@ from page_runs import embellish, hostile_run
 from code_commit.commands.results import _OF_EARLIER_VERSION, Result, _upgraded
 from code_commit.commands.stats import Comparison, ModelStats, StatsRun, Sum, collect
 from code_commit.exchange import Usage
-from code_commit.runs.record import Attempt, BuildResult, Command, FileChoice, RunRecord, sum_up
+from code_commit.runs.log import sum_up
+from code_commit.runs.record import Attempt, BuildResult, Command, FileChoice, RunRecord
 from code_commit.status import Status
 
 OPUS, ARGON = "anthropic:claude-opus-5-5", "gemini:gemini-4-argon"

@@ -19,6 +19,7 @@ from code_commit.llm.keys import ApiKey
 from code_commit.llm.vendor import LlmConfig, ModelChoice
 from code_commit.project import Project
 from code_commit.redaction import Redactor
+from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.log import RunLog, open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry, load_run_record
@@ -152,7 +153,7 @@ def calls_of(llm: LlmConfig, project: Project, rng: random.Random, server: FakeS
             log = reopen_run_log(project, entry, settings, progress)
         answered = None
         with suppress(LLMError), log:
-            attempt = log.attempt(1)
+            attempt = AttemptLog(log, 1)
             if answered := attempt.recorded_response():
                 return
             attempt.asking(PROMPT)
@@ -173,7 +174,7 @@ def calls_of(llm: LlmConfig, project: Project, rng: random.Random, server: FakeS
 def read_again(llm: LlmConfig, project: Project, entry: RunEntry) -> Iterator[RunLog]:
     """An answer that is on disk is taken from there."""
     log = reopen_run_log(project, entry, llm.settings, Progress(Redactor([KEY]), quiet=True))
-    attempt = log.attempt(1)
+    attempt = AttemptLog(log, 1)
     if attempt.recorded_response() is None:
         with asking(llm, project, log, Clock().timing()) as complete:
             attempt.responded(complete(PROMPT, attempt), "")

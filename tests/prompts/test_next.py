@@ -8,6 +8,7 @@ from code_commit.project import find_project
 from code_commit.prompts.layout import FailedBuild, load_system_prompts, make_task
 from code_commit.prompts.next import Answer, Conversation, Room, next_prompt, read_build_output
 from code_commit.redaction import Redactor
+from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.log import open_run_log
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import BuildResult
@@ -26,7 +27,7 @@ def test_short_files_whose_edits_did_not_fit_are_to_be_sent_whole(project_folder
     rules += [("other.py", "omission"), ("gone.py", "no-match")]
     rejection = RejectedResponseError([Violation(path, 1, rule, "x") for path, rule in rules])
     with open_run_log(project, "run", settings, Progress(Redactor([]))) as log:
-        attempt = log.attempt(1)
+        attempt = AttemptLog(log, 1)
         attempt.rejected(rejection)
         conversation.was_rejected(attempt, Answer("", ""), rejection)
     assert conversation._outcomes[0].send_whole == paths
@@ -115,7 +116,7 @@ def test_lines_that_were_shown_are_followed_through_each_repair(project_folder):
     failure, seen = BuildResult(1, None, False, 0.1, 5), []
     with open_run_log(project, "run", settings, Progress(Redactor([]), quiet=True)) as log:
         for number in (1, 2):
-            attempt, _ = log.attempt(number), conversation.next_prompt()
+            attempt, _ = AttemptLog(log, number), conversation.next_prompt()
             attempt.build_file.write_text("wrong\n")
             new = "".join(f"new_{line} = 0\n" for line in range(10 * number))
             (project_folder / "a.py").write_text(new + before)

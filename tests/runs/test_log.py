@@ -13,6 +13,7 @@ from code_commit.changes import AppliedChange
 from code_commit.exchange import Cost, Response, Settlement, Usage
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
+from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.log import open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import FileChoice, RewrittenFile, RunEntry, RunError, load_run_record
@@ -159,7 +160,7 @@ def test_a_resumed_run_has_the_answer_its_costs_and_the_settings_that_were_recor
         Progress(Redactor([]), quiet=True),
     )
     log = open_run_log(project, "run", settings, progress)
-    attempt, usage = log.attempt(1), Usage(1, 2, 4, 8, 16)
+    attempt, usage = AttemptLog(log, 1), Usage(1, 2, 4, 8, 16)
     attempt.reserved(64.0)
     attempt.reserved(128.0)
     attempt.job_created("a job")
@@ -171,7 +172,7 @@ def test_a_resumed_run_has_the_answer_its_costs_and_the_settings_that_were_recor
     attempt.replied(200, {}, {"id": "r"})
     attempt.answered(response)
     attempt.responded(response, "")
-    log.attempt(2).answered(Response("", "stop"))
+    AttemptLog(log, 2).answered(Response("", "stop"))
     log.record.error = RunError("network")
     log.finish(Status.LLM_ERROR, "gone", exit_code=5)
 
@@ -186,7 +187,7 @@ def test_a_resumed_run_has_the_answer_its_costs_and_the_settings_that_were_recor
     assert call.seconds
     assert call.seconds >= 5.0
     assert read_reply(log.folder, 1) == LoggedReply({"id": "r"}, pytest.approx(call.seconds, abs=0.001))
-    again = reopen_run_log(project, RunEntry(log.folder, record), settings, progress).attempt(1)
+    again = AttemptLog(reopen_run_log(project, RunEntry(log.folder, record), settings, progress), 1)
     assert again.recorded_response() == response._replace(request_id=None, settlement=Settlement())
 
 
@@ -195,7 +196,7 @@ def test_what_an_answer_replaces_is_no_longer_what_a_build_made_of_an_earlier_on
     log = open_run_log(project, "run", Settings(), progress)
     files = [RewrittenFile(path, "replace", 1, 1) for path in ("a", "b", "c")]
     log.record.rewritten = files
-    attempt = log.attempt(1)
+    attempt = AttemptLog(log, 1)
     attempt.record.changes = [
         AppliedChange("a", "replace", 1, 1, 1),
         AppliedChange("d", "create", 1, 1, 0, renamed_from="c"),

@@ -12,7 +12,8 @@ from command import Run, git, tree
 from code_commit.changes import AppliedChange, RejectedResponseError, Violation
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import FailedRequest, Response, Usage
-from code_commit.runs.log import AttemptLog
+from code_commit.runs.attempt_log import AttemptLog
+from code_commit.runs.log import sum_up
 from code_commit.runs.record import (
     Attempt,
     BuildResult,
@@ -22,7 +23,6 @@ from code_commit.runs.record import (
     Totals,
     error_facts,
     load_run_record,
-    sum_up,
 )
 from code_commit.workflow import change_files
 
@@ -322,8 +322,9 @@ def test_a_resumed_run_tells_again_how_many_reasons_a_rejection_had():
 
 
 def test_a_retry_is_recorded_with_the_time_at_which_it_is_given_up():
-    attempt, log = Attempt(1, "initial"), cast("Any", SimpleNamespace(save=lambda _: None))
-    AttemptLog(log, attempt).retrying(FailedRequest("busy", 429, 2.0, 7200.0))
+    attempt = Attempt(1, "initial")
+    log = cast("Any", SimpleNamespace(save=lambda _: None, record=SimpleNamespace(attempts=[attempt])))
+    AttemptLog(log, 1).retrying(FailedRequest("busy", 429, 2.0, 7200.0))
     (retry,) = attempt.retries
     left = datetime.fromisoformat(retry.until) - datetime.now(UTC)
     assert (retry.delay, round(left.total_seconds(), -2)) == (2.0, 7200)
@@ -334,6 +335,7 @@ def test_a_request_that_cannot_be_recorded_is_not_sent_and_costs_nothing():
         raise LogError(Path("run.json"), OSError(28, "No space left on device"))
 
     attempt = Attempt(1, "initial", unsettled_usd=[1.0])
+    log = cast("Any", SimpleNamespace(write_record=write_record, record=SimpleNamespace(attempts=[attempt])))
     with pytest.raises(LogError):
-        AttemptLog(cast("Any", SimpleNamespace(write_record=write_record)), attempt).reserved(2.0)
+        AttemptLog(log, 1).reserved(2.0)
     assert attempt.unsettled_usd == [1.0]

@@ -9,7 +9,8 @@ from fake_server import FakeServer
 
 from code_commit.changes import AppliedChange, Violation
 from code_commit.exchange import Cost, Usage
-from code_commit.runs.record import Attempt, FileChoice, RunRecord, sum_up
+from code_commit.runs.log import sum_up
+from code_commit.runs.record import Attempt, FileChoice, RunRecord
 from code_commit.runs.words import (
     change_rows,
     check_lines,

@@ -1,0 +1,237 @@
+"""An attempt in the run's log: its numbered files, and its part of run.json."""
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from code_commit.changes import DeclinedError, RejectedResponseError, VerifiedChanges
+from code_commit.errors import LogError
+from code_commit.exchange import FailedRequest, Prompt, RequestBody, Response, Settlement, Usage
+from code_commit.runs import record as records
+from code_commit.runs.build_log import BuildLog, rewritten_files
+from code_commit.runs.diff import FileEdit, diff_files, edits_of, known_text
+from code_commit.runs.log import RunLog, read_sight, shows_of
+from code_commit.runs.record import Attempt, RunRecord
+from code_commit.views import Sight, dump_sight
+
+_LONGEST_NAME = 500
+_MOST_NOTES = 20_000  # characters in run.json; N-response.txt has all of them
+
+
+class AttemptLog:
+    """The numbered files and the record of an attempt, a new one or the recorded one of a resumed run.
+
+    It is the listener of the attempt's exchange with the LLM.
+    """
+
+    def __init__(self, log: RunLog, number: int) -> None:
+        attempts = log.record.attempts
+        if number > len(attempts):
+            attempts.append(Attempt(number, _kind_of(number, log.record)))
+        self._log, self.record = log, attempts[number - 1]
+        self._started = time.monotonic()
+        self._responded = self._started
+
+    def asking(self, prompt: Prompt) -> None:
+        query = self._name("query.txt")
+        self._log.write_json(shows_of(query), dump_sight(prompt.shows))
+        self._log.write_text(query, prompt.text)
+        self.record.model = self._log.record.asked_model
+        self._started = time.monotonic()
+        self._log.save("asking")
+
+    def make_room(self, size: int) -> None:
+        self._log.replies.make_room(self.record.number, size)
+
+    def requested(self, url: str, headers: Mapping[str, str], body: RequestBody) -> None:
+        self._log.write_json(self._name("query.json"), {"url": url, "headers": dict(headers), "body": body})
+
+    def job_created(self, job_id: str) -> None:
+        self.record.job_id, self.record.job_model = job_id, self.record.model
+        self.record.job_usd = self.record.unsettled_usd[-1] if self.record.unsettled_usd else 0.0
+        self._log.write_record()
+
+    def progressed(self, state: str) -> None:
+        self._log.listener.live(state)
+
+    def reserved(self, usd: float) -> None:
+        self.record.unsettled_usd.append(usd)
+        try:
+            self._log.write_record()
+        except LogError:  # so nothing is sent
+            self.released(usd)
+            raise
+
+    def settled(self, settlement: Settlement) -> None:
+        """Add the cost of a final reply; the next recorded step has it."""
+        self.released(settlement.reserved)
+        if settlement.unsettled_usd:
+            self.record.unsettled_usd.append(settlement.unsettled_usd)
+        if settlement.cost_usd is not None:
+            self.record.cost_usd = (self.record.cost_usd or 0.0) + settlement.cost_usd
+        if settlement.usage != Usage():
+            self.record.usage = (self.record.usage or Usage()) + settlement.usage
+        self.record.job_id = None
+
+    def released(self, reserved: float) -> None:
+        if reserved in self.record.unsettled_usd:
+            self.record.unsettled_usd.remove(reserved)
+
+    def warned(self, message: str) -> None:
+        self._log.add_warning("server", message)
+
+    def kept(self, text: str, *, is_whole: bool) -> str:
+        name = self._name("response.txt" if is_whole else "response.part.txt")
+        self._log.write_text(name, text)
+        return self._log.shown_name(name)
+
+    def retrying(self, retry: FailedRequest) -> None:
+        self.record.retries.append(
+            records.Retry(retry.reason, retry.status, retry.delay, records.utc_after(retry.limit))
+        )
+        self._log.save("retrying")
+
+    def replied(self, status: int, headers: Mapping[str, str], body: object) -> None:
+        self.record.seconds = time.monotonic() - self._started
+        reply = body if isinstance(body, dict) else {"status": status, "headers": dict(headers), "body": body}
+        self._log.replies.write(self.record.number, reply, self.record.seconds)
+
+    def answered(self, response: Response) -> None:
+        """Record an answer, and its cost."""
+        self.settled(response.settlement)
+        self.record.request_id = response.request_id
+        self.record.finish_reason = response.finish_reason
+        self.record.incomplete = response.incomplete
+        self.record.cut_off = response.is_cut_off
+        self.record.usage = self.record.usage or Usage()
+
+    def responded(self, response: Response, notes: str) -> None:
+        self.given(response, notes)
+        self._log.save("responded")
+
+    def given(self, response: Response, notes: str) -> None:
+        """Record a response that nobody was asked for."""
+        self._log.write_text(self._name("response.txt"), response.text, sync=True)
+        self.record.notes = self._log.redactor.redact_cut(notes[:_MOST_NOTES])
+        self._responded = time.monotonic()
+
+    def recorded_response(self) -> Response | None:
+        """Return the response of this attempt of an interrupted run, None if there was none, or only its reply."""
+        if self.record.finish_reason is None:
+            return None
+        try:
+            text = (self._log.folder / self._name("response.txt")).read_bytes().decode("utf-8", "surrogatepass")
+        except FileNotFoundError:
+            return None
+        return Response(text, self.record.finish_reason, self.record.incomplete, self.record.cut_off)
+
+    def recorded_sight(self, made_again: Sight) -> Sight:
+        """Return what the prompt of this attempt of an interrupted run showed, as far as the log of an older version
+        has it. The texts are those of the prompt that was made again.
+        """
+        kept = read_sight(self._log.folder, self._name("query.txt"))
+        return kept._replace(codebase=made_again.codebase, beside=made_again.beside) if kept else made_again
+
+    def restored(self, edits: Sequence[FileEdit]) -> None:
+        self._changed(edits)
+        self.applied()
+
+    def rejected(self, rejection: RejectedResponseError) -> None:
+        self._give_verdict("rejected")
+        self.record.rejections = list(rejection.violations)
+        self.record.more_rejections = rejection.more
+        self._log.save("rejected")
+
+    def asked(self, names: Sequence[str]) -> None:
+        self._give_verdict("chosen")
+        self.record.asked = [self._log.redactor.redact_cut(name[:_LONGEST_NAME]) for name in names]
+        self._log.save("chosen")
+
+    def declined(self, reason: str) -> DeclinedError:
+        """Record that the LLM declines; return the error with a bounded part of its reason."""
+        self._give_verdict("declined")
+        self._log.save("declined")
+        return DeclinedError(self._log.redactor.redact_cut(reason[:_MOST_NOTES]))
+
+    def chose(self, files: Sequence[str]) -> None:
+        if self.record.verdict is None:
+            self._give_verdict("chosen")
+        self._log.record.chosen = list(files)
+        self._log.save("chosen")
+
+    def applying(self, changes: VerifiedChanges) -> None:
+        """Record the changes about to be applied, or proposed in a dry run, without a verdict."""
+        self._changed(edits_of(changes))
+        self.record.ends_alone = list(changes.ends_alone)
+        self._log.add_warnings(changes.warnings)
+        self._log.save("applying")
+
+    def applied(self) -> None:
+        self._give_verdict("applied")
+        now = {path for change in self.record.changes for path in change.paths}
+        self._log.record.rewritten = [file for file in self._log.record.rewritten if file.path not in now]
+        self._log.save("applied")
+
+    def not_applied(self) -> None:
+        self.record.changes, self.record.ends_alone = [], []
+        self.diff_file.unlink(missing_ok=True)
+
+    def known_text(self) -> str:
+        return known_text(self._log.folder)
+
+    def _changed(self, edits: Sequence[FileEdit]) -> None:
+        """Write N-changes.diff and the record of the files."""
+        self.record.changes, diff = diff_files(edits, self._log.git, known=self.known_text)
+        self._log.write_bytes(self._name("changes.diff"), diff)
+
+    def built(self, edits: Sequence[FileEdit]) -> None:
+        """Record the changes that the build made to files of the answers."""
+        changes, diff = diff_files(edits, self._log.git, known=self.known_text, renames=False)
+        self._log.record.rewritten = rewritten_files(changes, edits)
+        (self._log.folder / records.BUILT_DIFF).unlink(missing_ok=True)
+        if diff:
+            self._log.write_bytes(records.BUILT_DIFF, diff)
+
+    def compared(self, change: int | None, failure: int | None) -> None:
+        """Record the first attempts with the same change and the same failure, None for none."""
+        if (change, failure) != (self.record.same_change_as, self.record.same_failure_as):
+            self.record.same_change_as, self.record.same_failure_as = change, failure
+            self._log.save("repeated")
+
+    def build_log(self) -> BuildLog:
+        """Open N-build.txt; the caller sets the build's result on it."""
+        return self._log.build_log(self.build_file.name, partial(setattr, self.record, "build"))
+
+    def _give_verdict(self, verdict: records.Verdict) -> None:
+        self.record.verdict = verdict
+        self.record.change_seconds = time.monotonic() - self._responded
+
+    @property
+    def number(self) -> int:
+        return self.record.number
+
+    @property
+    def diff_file(self) -> Path:
+        return self._log.folder / self._name("changes.diff")
+
+    @property
+    def build_file(self) -> Path:
+        return self._log.folder / self._name("build.txt")
+
+    def shown_build_file(self) -> str:
+        return self._log.shown_name(self.build_file.name)
+
+    def shown_response_file(self) -> str:
+        return self._log.shown_name(self._name("response.txt"))
+
+    def _name(self, name: str) -> str:
+        return f"{self.record.number}-{name}"
+
+
+def _kind_of(number: int, record: RunRecord) -> Literal["initial", "retry", "repair"]:
+    """Return the kind of a new attempt."""
+    if number == 1:
+        return "repair" if record.command == "repair" else "initial"
+    return "retry" if record.attempts[-1].verdict in ("rejected", "chosen") else "repair"
