@@ -7,7 +7,8 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future as Answer
 from concurrent.futures import wait
 from contextlib import contextmanager, suppress
@@ -18,18 +19,26 @@ from tempfile import gettempdir
 from typing import Any
 
 import dask
-from distributed import Client, LocalCluster
+from distributed import Client, Future, LocalCluster
 
-from code_commit.errors import ClusterError, NotSetUpError
+from code_commit.commands.results import Result
+from code_commit.errors import ClusterError, NoKeyError, NotSetUpError
 from code_commit.fleet import FleetOptions
+from code_commit.fleet.builds import Source
+from code_commit.fleet.dask_worker import collect_logs, drop_copy
 from code_commit.fleet.processes import TICK
+from code_commit.fleet.tasks import FleetTask
+from code_commit.git import ask_git
 from code_commit.interrupts import ENDING_SIGNALS, signals_blocked
 from code_commit.runs.words import count, duration
+from code_commit.status import Status
+from code_commit.terminal import shown
 from code_commit.version import __version__
 
 SCHEDULER_LOST = "the scheduler is lost: finished tasks are kept; rerun the same command to continue with the rest"
 _FEWEST_SENT = 64  # tasks that are on their way at a time to a cluster, however small: it may grow
-_SECONDS_TO_ANSWER, _SECONDS_WITHOUT = 5, 120
+_SECONDS_BETWEEN_LOGS, SECONDS_TO_ANSWER, SECONDS_FROZEN, _SECONDS_WITHOUT = 1, 5, 60, 120
+_MOST_FAULTS = 2  # tasks that may fail for a worker's own reasons
 
 
 class SchedulerLostError(ClusterError):
@@ -37,16 +46,37 @@ class SchedulerLostError(ClusterError):
 
 
 @dataclass(slots=True)
+class _LogRequest:
+    """A request for the logs of a worker's tasks: its time, and the answer, which may never come."""
+
+    answer: "Answer[dict[int, bytes]]"
+    when: float
+    is_taken: bool = False
+    is_reported: bool = False
+
+
+@dataclass(slots=True)
 class Cluster:
-    """A Dask cluster, how many tasks it is given at a time, and for how many seconds it may have no worker."""
+    """A Dask cluster and its workers, as this connection for a fleet knows them.
+
+    It is given `at_once` tasks at a time, and may have no worker for `wait` seconds. One that exists gets the
+    repositories of this machine as bundles, since its workers do not see them. `holders` are by place of a repository
+    the workers that have a copy, since they began a task of it.
+    """
 
     client: Any
+    fleet: str
     at_once: int
     is_local: bool
     wait: float
     say: Callable[[str], object]
     last_seen: float = field(default_factory=time.monotonic)
     told: int = 0
+    bundles: "dict[str, Future[Source]]" = field(default_factory=dict)
+    holders: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _log_requests: dict[str, _LogRequest] = field(default_factory=dict)
+    _faults: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """By worker: the reasons of its faults."""
 
     def has_worker(self) -> bool:
         """Tell whether there is a worker, and the user every two minutes that none is. Raises ClusterError."""
@@ -67,9 +97,121 @@ class Cluster:
             self.say(f"no worker for {duration(lack)}: waiting for one")
         return False
 
+    def ask(self, worker: str, question: Callable[..., Any], *words: str) -> "Answer[Any]":
+        """Call a function in a worker with the fleet and these words; one that is frozen never answers."""
+
+        async def call() -> Any:
+            return (await self.client.run(question, self.fleet, *words, workers=[worker]))[worker]
+
+        return asyncio.run_coroutine_threadsafe(call(), self.client.loop.asyncio_loop)
+
+    def ask_all(self, question: Callable[..., Any], seconds: float = SECONDS_TO_ANSWER) -> Any:
+        """Call a function in all workers; return the answers that came within `seconds`, and the pending ones."""
+        workers: Iterable[str] = ()
+        with suppress(OSError, TimeoutError):
+            workers = self.client.nthreads()
+        return wait([self.ask(worker, question) for worker in workers], seconds)
+
+    def fit_workers(self, unfit: Collection[str]) -> list[str] | None:
+        """Return the workers that can take a task, None for all. Raises ClusterError if none is left."""
+        bad = {worker for worker, faults in self._faults.items() if len(faults) >= _MOST_FAULTS}
+        if not bad and not unfit:
+            return None
+        good = [worker for worker in self.client.nthreads() if worker not in bad]
+        if not good:
+            reasons = "; ".join(sorted({faults[-1] for faults in self._faults.values() if faults}))
+            raise ClusterError(
+                f"no usable worker is left: {reasons}; fix that, then rerun the same command to continue"
+            )
+        return [worker for worker in good if worker not in unfit] or good
+
+    def blame(self, result: Result, unfit: dict[str, str]) -> bool:
+        """Record the faults of workers that a result reveals; return whether its task needs another worker.
+
+        `unfit` are those that could not begin the task, each with the reason. A clone that fails, or a key that is
+        missing, is the worker's fault if another worker has it.
+        """
+        faults = _find_faults(result, unfit)
+        for worker, why in faults.items():
+            self._faults[worker].append(why)
+            if len(self._faults[worker]) == _MOST_FAULTS:
+                self.say(f"the worker {worker} gets no more tasks, {_MOST_FAULTS} failed there: {why}")
+        if result.worker in faults or unfit_reason(result):
+            unfit[result.worker] = unfit_reason(result) or result.message
+            return any(worker not in unfit for worker in self.client.nthreads())
+        unfit.clear()
+        return False
+
+    def source_of(self, task: FleetTask) -> "Source | Future[Source]":
+        """Return the source of the task's repository; a bundle is sent once to each worker that needs it."""
+        if task.path is None or self.is_local:
+            return Source(task.place)
+        if task.place not in self.bundles:
+            try:
+                bundle = ask_git(["bundle", "create", "-q", "-", "--all", "HEAD"], task.path)
+            except OSError as error:  # the folder is gone
+                return Source(task.place, problem=f"{shown(task.place)}: {error.strerror}")
+            if bundle.returncode != 0:  # as of an empty repository
+                complaint = shown(" ".join(bundle.stderr.decode("utf-8", "replace").split()))
+                return Source(task.place, problem=f"git bundle of {task.repository}: {complaint}")
+            source = Source(task.place, bundle.stdout)
+            while not self.has_worker():  # or scattering would fail
+                time.sleep(TICK)
+            (self.bundles[task.place],) = self.client.scatter([source], hash=False)
+        return self.bundles[task.place]
+
+    def forget(self, place: str) -> None:
+        """Let the workers remove their copies of a repository that has no tasks left."""
+        self.bundles.pop(place, None)
+        for worker in self.holders.pop(place, ()):
+            self.ask(worker, drop_copy, place)
+
+    def new_logs(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the logs that have come, each with the number of its task."""
+        for asked in self._log_requests.values():
+            if asked.answer.done() and not asked.is_taken:
+                asked.is_taken = True
+                yield from () if asked.answer.exception() else asked.answer.result().items()
+
+    def request_logs(self, workers: Iterable[str], reserve: Callable[[], object]) -> None:
+        """Ask workers that answer for logs: each second, or as soon as they have grown. `reserve` keeps room before."""
+        now = time.monotonic()
+        for worker in workers:
+            last = self._log_requests.get(worker)
+            if last is None or (last.answer.done() and now > last.when + _SECONDS_BETWEEN_LOGS):
+                reserve()
+                self._log_requests[worker] = _LogRequest(self.ask(worker, collect_logs), now)
+            elif not last.answer.done() and not last.is_reported and now > last.when + SECONDS_FROZEN:
+                last.is_reported = True
+                self.say(f"the worker {worker} has not answered for a minute: it is frozen, or its machine is")
+
+    def hasten_log(self, worker: str) -> None:
+        """Let the next request for a worker's logs, which have grown, be made at once."""
+        if worker in self._log_requests and self._log_requests[worker].answer.done():
+            self._log_requests[worker].when = 0.0
+
+
+def unfit_reason(result: Result) -> str:
+    """Return why the worker of a result could not begin its task, where another one may; "" where it is not known."""
+    if result.error == "clone":
+        return f"{result.repository} could not be cloned"
+    return result.message if result.status == Status.NOT_SET_UP and result.error == NoKeyError.kind else ""
+
+
+def _find_faults(result: Result, unfit: Mapping[str, str]) -> dict[str, str]:
+    """Return the faulty workers that a result reveals, each with the reason.
+
+    If the machine failed, that is its own worker; if the task could begin, those that could not begin it (`unfit`).
+    """
+    if result.status == Status.MACHINE_FAILED and result.error != "patch":
+        return {result.worker: result.message}
+    if unfit_reason(result) or result.status == Status.NOT_SET_UP:
+        return {}
+    return {worker: why for worker, why in unfit.items() if worker != result.worker}
+
 
 @contextmanager
-def connect(options: FleetOptions, say: Callable[[str], object], *, again: bool = False) -> Iterator[Cluster]:
+def connect(options: FleetOptions, fleet: str, say: Callable[[str], object], *, again: bool) -> Iterator[Cluster]:
     """Give the cluster with the options' scheduler, as soon as it has a worker, or else one of this machine.
 
     Raises NotSetUpError and ClusterError. A scheduler that was lost is waited for: `again`.
@@ -79,15 +221,15 @@ def connect(options: FleetOptions, say: Callable[[str], object], *, again: bool 
     if options.scheduler is None:
         most = options.at_once or 2 * (os.cpu_count() or 1)
         with _local_cluster(most) as local, Client(local) as client:
-            yield Cluster(client, most, is_local=True, wait=wait, say=say)
+            yield Cluster(client, fleet, most, is_local=True, wait=wait, say=say)
         return
     with _client(options, time.monotonic() + (options.wait or _SECONDS_WITHOUT) if again else 0.0) as client:
-        cluster = Cluster(client, options.at_once or _FEWEST_SENT, is_local=False, wait=wait, say=say)
+        cluster = Cluster(client, fleet, options.at_once or _FEWEST_SENT, is_local=False, wait=wait, say=say)
         if not cluster.has_worker():
             say(f"waiting for a worker at {options.scheduler}")
         while not cluster.has_worker():
             time.sleep(TICK)
-        _require_version(client)
+        _require_version(cluster)
         cluster.at_once = options.at_once or max(_FEWEST_SENT, 2 * sum(client.nthreads().values()))
         yield cluster
 
@@ -106,23 +248,14 @@ def _client(options: FleetOptions, end: float) -> Client:
                 raise NotSetUpError(f"there is no scheduler at {options.scheduler}: {error}") from error
 
 
-def _require_version(client: Any) -> None:
+def _require_version(cluster: Cluster) -> None:
     """Raise NotSetUpError, with their addresses, where workers that answer soon have another version than this one."""
-    answers = {worker: ask_worker(client, worker, worker_version) for worker in client.nthreads()}
-    wait(answers.values(), _SECONDS_TO_ANSWER)
+    answers = {worker: cluster.ask(worker, worker_version) for worker in cluster.client.nthreads()}
+    wait(answers.values(), SECONDS_TO_ANSWER)
     told = {worker: answer.exception() or answer.result() for worker, answer in answers.items() if answer.done()}
     if others := [f"{worker}: {version}" for worker, version in told.items() if version != __version__]:
         what = f"{len(others)} of {count(len(told), 'worker')} lack code-commit {__version__}: install it there"
         raise NotSetUpError("\n".join([what, *others]))
-
-
-def ask_worker(client: Any, worker: str, question: Callable[..., Any], *words: str) -> "Answer[Any]":
-    """Call a function in a worker; one that is frozen never answers."""
-
-    async def call() -> Any:
-        return (await client.run(question, *words, workers=[worker]))[worker]
-
-    return asyncio.run_coroutine_threadsafe(call(), client.loop.asyncio_loop)
 
 
 def _local_cluster(at_once: int) -> LocalCluster:
@@ -182,5 +315,5 @@ def dask_setup(worker: Any) -> None:
     sys.path[:] = [path for path in sys.path if path != worker.local_directory]
 
 
-def worker_version() -> str:
+def worker_version(_: str) -> str:
     return __version__

@@ -8,26 +8,29 @@ import os
 import signal
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future as Answer
-from concurrent.futures import wait
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from typing import Any, Self
+from typing import Self
 
 from distributed import CancelledError, Future, KilledWorker
 
 from code_commit.commands.results import Result
-from code_commit.errors import ClusterError, CodeCommitError, Interrupted, NoKeyError
+from code_commit.errors import CodeCommitError, Interrupted
 from code_commit.fleet import FleetOptions
-from code_commit.fleet.builds import Source
-from code_commit.fleet.cluster import SCHEDULER_LOST, SchedulerLostError, ask_worker, connect, own_folder
+from code_commit.fleet.cluster import (
+    SCHEDULER_LOST,
+    SECONDS_FROZEN,
+    SECONDS_TO_ANSWER,
+    SchedulerLostError,
+    connect,
+    own_folder,
+    unfit_reason,
+)
 from code_commit.fleet.dask_worker import (
-    collect_logs,
     drain_tasks,
     drop_copies,
-    drop_copy,
     drop_logs,
     end_tasks,
     kept_logs,
@@ -41,20 +44,15 @@ from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.unfinished import ResultStore
 from code_commit.fleet.worker import machine_failed
-from code_commit.git import ask_git
 from code_commit.interrupts import DeferredSignals, exit_at_next_signal, first_interrupt
 from code_commit.llm.ledger import ROUNDING
 from code_commit.runs.words import count, duration
-from code_commit.status import Status
-from code_commit.terminal import shown
 from code_commit.version import __version__
 
 _MOST_LOST = 3  # workers that may be lost with a task
-_MOST_FAULTS = 2  # tasks that may fail for a worker's own reasons
 _OUTAGES = ("network", "timeout")
 """The kinds of errors that are the host's, not the task's."""
 _SECONDS_FOR_A_RESULT = 120
-_SECONDS_BETWEEN_LOGS, _SECONDS_TO_ANSWER, _SECONDS_FROZEN = 1, 5, 60
 
 
 @dataclass(slots=True)
@@ -88,30 +86,8 @@ class _QueuedTask:
         return Demand(self.task.host, limit, self.continued, self.need, *answers)
 
 
-def unfit_reason(result: Result) -> str:
-    """Return why the worker of a result could not begin its task, where another one may; "" where it is not known."""
-    if result.error == "clone":
-        return f"{result.repository} could not be cloned"
-    return result.message if result.status == Status.NOT_SET_UP and result.error == NoKeyError.kind else ""
-
-
-def blamed_workers(result: Result, unfit: Mapping[str, str]) -> dict[str, str]:
-    """Return the faulty workers that a result reveals, each with the reason.
-
-    If the machine failed, that is its own worker; if the task could begin, those that could not begin it (`unfit`).
-    """
-    if result.status == Status.MACHINE_FAILED and result.error != "patch":
-        return {result.worker: result.message}
-    if unfit_reason(result) or result.status == Status.NOT_SET_UP:
-        return {}
-    return {worker: why for worker, why in unfit.items() if worker != result.worker}
-
-
 class Dispatcher:
-    """Sends tasks to a cluster, a limited number at a time, and hands their outcomes to a store. A context manager.
-
-    An existing cluster gets the repositories of this machine as bundles, since its workers do not see them.
-    """
+    """Sends tasks to a cluster, a limited number at a time, and hands their outcomes to a store. A context manager."""
 
     def __init__(self, options: FleetOptions, table: FleetTable, name: str) -> None:
         self._options, self._table = options, table
@@ -128,12 +104,6 @@ class Dispatcher:
         self._last = 0
         self._is_drained = False
         self._inbox: SimpleQueue[tuple[str, int, str]] = SimpleQueue()
-        self._bundles: dict[str, Future[Source]] = {}
-        self._holders: defaultdict[str, set[str]] = defaultdict(set)
-        """By place of a repository: the workers that have a copy, since they began a task of it."""
-        self._log_requests: dict[str, _LogRequest] = {}
-        self._faults: defaultdict[str, list[str]] = defaultdict(list)
-        """By worker: the reasons of its faults."""
 
     def __enter__(self) -> Self:
         if self._options.scheduler is None:
@@ -144,22 +114,22 @@ class Dispatcher:
     def __exit__(self, *_: object) -> None:
         with self._connection:
             if self._client.status == "running":
-                self._ask_workers(drop_copies)
+                self._cluster.ask_all(drop_copies)
                 if self._has_logs and not self._unconfirmed:
-                    self._ask_workers(drop_logs)
+                    self._cluster.ask_all(drop_logs)
 
     def _connect(self, *, again: bool = False) -> None:
         with suppress(RuntimeError, OSError, TimeoutError):  # of a lost scheduler: Dask's client may be connecting anew
             self._connection.close()
-        for known in (self._limiters, self._bundles, self._holders, self._log_requests, self._faults):
-            known.clear()
-        self._cluster = self._connection.enter_context(connect(self._options, self._table.say, again=again))
+        self._limiters.clear()
+        connected = connect(self._options, self._fleet, self._table.say, again=again)
+        self._cluster = self._connection.enter_context(connected)
         self._client = self._cluster.client
         self._client.subscribe_topic(self._fleet, lambda event: self._inbox.put(tuple(event[1])))
 
     def take_up_logs(self, store: ResultStore, budget: Budget) -> None:
         """Keep the logs that an earlier start left with the workers: a task may go to another one now."""
-        done, late = self._ask_workers(kept_logs, _SECONDS_FROZEN)
+        done, late = self._cluster.ask_all(kept_logs, SECONDS_FROZEN)
         answers = [each.result() for each in done if not each.exception()]
         for logs in answers:
             budget.release(0, store.take_up(logs))
@@ -175,7 +145,7 @@ class Dispatcher:
         self._store, self._budget, self._goes_on = store, budget, not self._is_drained
         self._left = Counter(task.place for task in (*tasks, *later))
         self._waiting.clear()
-        for place in [*self._holders]:
+        for place in [*self._cluster.holders]:
             self._forget(place)
         while tasks:
             for task in tasks:
@@ -252,56 +222,25 @@ class Dispatcher:
         sent.spent = self._store.paid_for(sent.task)
         limit = None if grant == float("inf") else sent.continued + grant
         sent.most = sent.task.settings.get("max_cost") if limit is None else limit
-        arguments = (sent.task, self._source_of(sent.task), limit, log, self._fleet, number, __version__)
-        workers = self._fit_workers(sent.unfit)
+        arguments = (sent.task, self._cluster.source_of(sent.task), limit, log, self._fleet, number, __version__)
+        workers = self._cluster.fit_workers(sent.unfit)
         sent.is_running = False
         sent.future = self._client.submit(on_worker, *arguments, key=(self._fleet, number), pure=False, workers=workers)
         self._sent[number] = sent
         self._unconfirmed.add(sent.task.id)
         sent.future.add_done_callback(lambda _: self._inbox.put(("done", number, "")))
 
-    def _fit_workers(self, unfit: Collection[str]) -> list[str] | None:
-        """Return the workers that can take a task, None for all. Raises ClusterError if none is left."""
-        bad = {worker for worker, faults in self._faults.items() if len(faults) >= _MOST_FAULTS}
-        if not bad and not unfit:
-            return None
-        good = [worker for worker in self._client.nthreads() if worker not in bad]
-        if not good:
-            reasons = "; ".join(sorted({faults[-1] for faults in self._faults.values() if faults}))
-            raise ClusterError(
-                f"no usable worker is left: {reasons}; fix that, then rerun the same command to continue"
-            )
-        return [worker for worker in good if worker not in unfit] or good
-
-    def _source_of(self, task: FleetTask) -> "Source | Future[Source]":
-        """Return the source of the task's repository; a bundle is sent once to each worker that needs it."""
-        if task.path is None or self._cluster.is_local:
-            return Source(task.place)
-        if task.place not in self._bundles:
-            try:
-                bundle = ask_git(["bundle", "create", "-q", "-", "--all", "HEAD"], task.path)
-            except OSError as error:  # the folder is gone
-                return Source(task.place, problem=f"{shown(task.place)}: {error.strerror}")
-            if bundle.returncode != 0:  # as of an empty repository
-                complaint = shown(" ".join(bundle.stderr.decode("utf-8", "replace").split()))
-                return Source(task.place, problem=f"git bundle of {task.repository}: {complaint}")
-            source = Source(task.place, bundle.stdout)
-            while not self._cluster.has_worker():  # or scattering would fail
-                time.sleep(TICK)
-            (self._bundles[task.place],) = self._client.scatter([source], hash=False)
-        return self._bundles[task.place]
-
     def _attend(self, what: str, number: int, worker: str) -> None:
         """Handle one message about a task."""
         sent = self._sent.get(number)
-        if what == "logged" and worker in self._log_requests and self._log_requests[worker].answer.done():
-            self._log_requests[worker].when = 0.0
+        if what == "logged":
+            self._cluster.hasten_log(worker)
         elif sent and what == "begun":
             sent.is_running, sent.worker, sent.start = True, worker, f"{self._fleet}-{number}"
             self._store.begin(sent.task.id, sent.start, sent.most, sent.continued)
-            self._holders[sent.task.place].add(worker)
+            self._cluster.holders[sent.task.place].add(worker)
             if self._is_drained:  # it joined the cluster since
-                ask_worker(self._client, worker, drain_tasks, self._fleet)
+                self._cluster.ask(worker, drain_tasks)
         elif what == "drain":
             self._drain()
         elif sent and what == "ended":
@@ -314,53 +253,32 @@ class Dispatcher:
         """Start nothing new, and let what runs end before its next call."""
         self._is_drained, self._goes_on = True, False
         for worker in self._client.nthreads():
-            ask_worker(self._client, worker, drain_tasks, self._fleet)
+            self._cluster.ask(worker, drain_tasks)
         if running := self._running:
             tasks = count(len(running), "running task")
             self._table.say(f"{tasks} may finish a call and a build; a second interrupt ends them now")
 
     def _collect(self) -> None:
-        """Fetch the logs of running tasks: each second, or as soon as they have grown, from workers that answer."""
-        for asked in self._log_requests.values():
-            if asked.answer.done() and not asked.is_taken:
-                asked.is_taken = True
-                logs = {} if asked.answer.exception() else asked.answer.result()
-                for number, log in logs.items():
-                    if sent := self._sent.get(number):
-                        self._store.keep(sent.task, log)
-        now = time.monotonic()
-        for worker in {sent.worker for sent in self._running}:
-            last = self._log_requests.get(worker)
-            if last is None or (last.answer.done() and now > last.when + _SECONDS_BETWEEN_LOGS):
-                self._store.require_room()
-                self._log_requests[worker] = _LogRequest(
-                    ask_worker(self._client, worker, collect_logs, self._fleet), now
-                )
-            elif not last.answer.done() and not last.is_reported and now > last.when + _SECONDS_FROZEN:
-                last.is_reported = True
-                self._table.say(f"the worker {worker} has not answered for a minute: it is frozen, or its machine is")
-
-    def _ask_workers(self, question: Callable[..., Any], seconds: float = _SECONDS_TO_ANSWER) -> Any:
-        """Call a function in all workers; return the answers that came within `seconds`, and the pending ones."""
-        workers: Iterable[str] = ()
-        with suppress(OSError, TimeoutError):
-            workers = self._client.nthreads()
-        return wait([ask_worker(self._client, worker, question, self._fleet) for worker in workers], seconds)
+        """Fetch the logs of running tasks."""
+        for number, log in self._cluster.new_logs():
+            if sent := self._sent.get(number):
+                self._store.keep(sent.task, log)
+        self._cluster.request_logs({sent.worker for sent in self._running}, self._store.require_room)
 
     def _accept_result(self, number: int, sent: _QueuedTask) -> None:
         """Hand over the outcome of a task, or queue the task again: first if it lost its worker, else last."""
         outcome = self._outcome_of(sent)
         self._client.sync(self._client.scheduler.event_clear, name=f"{self._fleet}-{number}")
         result = outcome.result if outcome else None
-        is_tried_again, is_worker_lost = self._is_tried_again(sent, result), self._is_worker_lost(sent, result)
+        is_tried_again = self._is_tried_again(sent, result)
+        is_worker_lost = result is None or self._cluster.blame(result, sent.unfit)
         with DeferredSignals():  # until here it can be taken again
             del self._sent[number]
             if result is None:
                 self._lose(sent)
+                self._cluster.bundles.pop(sent.task.place, None)  # the lost worker may have been the only one with it
             is_too_dear = self._settle(number, sent, outcome)
             sent.lost += is_worker_lost and not (result and unfit_reason(result))
-            if result is None:
-                self._bundles.pop(sent.task.place, None)  # the lost worker may have been the only one that had it
             if is_too_dear or is_tried_again:
                 self._waiting[sent.task.host].append(sent)
             elif is_worker_lost and sent.lost < _MOST_LOST:
@@ -403,11 +321,8 @@ class Dispatcher:
         return self._budget.settle(number, cost, sent.need)
 
     def _forget(self, place: str) -> None:
-        """Let the workers remove their copies of a repository that has no tasks left."""
         if not self._left[place]:
-            self._bundles.pop(place, None)
-            for worker in self._holders.pop(place, ()):
-                ask_worker(self._client, worker, drop_copy, self._fleet, place)
+            self._cluster.forget(place)
 
     def _is_tried_again(self, sent: _QueuedTask, result: Result | None) -> bool:
         """Tell the end of a task to its host's limiter; return whether the task waits because the host fails."""
@@ -425,24 +340,6 @@ class Dispatcher:
         sent.failed += 1
         has_others = bool(self._waiting[host]) or limiter.running > 0
         return bool(limiter.pause) or (has_others and sent.failed == 1)
-
-    def _is_worker_lost(self, sent: _QueuedTask, result: Result | None) -> bool:
-        """Return whether a task needs another worker; record the faults of workers.
-
-        A clone that fails, or a key that is missing, is the worker's fault if another worker has it.
-        """
-        if result is None:
-            return True
-        faults = blamed_workers(result, sent.unfit)
-        for worker, why in faults.items():
-            self._faults[worker].append(why)
-            if len(self._faults[worker]) == _MOST_FAULTS:
-                self._table.say(f"the worker {worker} gets no more tasks, {_MOST_FAULTS} failed there: {why}")
-        if result.worker in faults or unfit_reason(result):
-            sent.unfit[result.worker] = unfit_reason(result) or result.message
-            return any(worker not in sent.unfit for worker in self._client.nthreads())
-        sent.unfit.clear()
-        return False
 
     def _outcome_of(self, sent: _QueuedTask) -> TaskOutcome | None:
         """Return the outcome of a task, None if its worker was lost. Raises ClusterError."""
@@ -467,12 +364,12 @@ class Dispatcher:
         if running:
             self._table.say(f"ending {count(len(running), 'running task')}; another interrupt leaves at once")
         for worker in workers:
-            ask_worker(self._client, worker, end_tasks, self._fleet)
+            self._cluster.ask(worker, end_tasks)
         for number, sent in self._sent.items():
             if sent.future and sent.future.done():  # an interrupt may have come when this news was attended
                 self._inbox.put(("done", number, ""))
         last = time.monotonic()
-        while self._sent and time.monotonic() < last + (2 * GRACE if workers and self._running else _SECONDS_TO_ANSWER):
+        while self._sent and time.monotonic() < last + (2 * GRACE if workers and self._running else SECONDS_TO_ANSWER):
             with suppress(Empty, CodeCommitError):  # the disk is full
                 what, number, worker = self._inbox.get(timeout=TICK)
                 try:
@@ -483,13 +380,3 @@ class Dispatcher:
             for sent in self._sent.values():
                 self._lose(sent)
         self._client.cancel([sent.future for sent in self._sent.values()])
-
-
-@dataclass(slots=True)
-class _LogRequest:
-    """A request for the logs of a worker's tasks: its time, and the answer, which may never come."""
-
-    answer: "Answer[dict[int, bytes]]"
-    when: float
-    is_taken: bool = False
-    is_reported: bool = False

@@ -25,6 +25,7 @@ from fleet_tools import (
     task,
 )
 
+from code_commit.fleet.cluster import Cluster
 from code_commit.fleet.dispatcher import Dispatcher, _QueuedTask
 from code_commit.fleet.tasks import FleetTask
 
@@ -163,6 +164,7 @@ def test_a_run_may_cost_its_grant_and_what_it_has_cost_itself(log, limit):
     """The other runs of the task, which were lost, have cost 55 cents: they count already."""
     sent, dispatcher = [], Dispatcher(SimpleNamespace(), SimpleNamespace(), "fleet")
     dispatcher._client = SimpleNamespace(submit=lambda _, *arguments, **__: sent.append(arguments) or Future())
+    dispatcher._cluster = Cluster(dispatcher._client, "fleet", 1, is_local=True, wait=1.0, say=print)
     dispatcher._store = SimpleNamespace(log_of=lambda _: log, paid_for=lambda _: 0.55 + log[1])
     dispatcher._send(1, _QueuedTask(FleetTask(**task("a", "https://example.org/x"))), 0.3)
     assert sent[0][2] == pytest.approx(limit)

@@ -197,6 +197,6 @@ def test_the_smallest_cluster(tmp_path, whole):
 def test_a_cluster_that_wants_a_certificate_and_gets_none_is_no_bug_of_ours():
     with (
         pytest.raises(NotSetUpError, match="check your TLS configuration"),
-        connect(FleetOptions(scheduler="tls://127.0.0.1:1"), print),
+        connect(FleetOptions(scheduler="tls://127.0.0.1:1"), "fleet", print, again=False),
     ):
         pass
