@@ -129,12 +129,18 @@ class Repository:
         """Return the paths that a filter of git changes whose name matches the pattern. Raises UnansweredError."""
         if not self.configuration().filters:
             return []
-        answer = self.ask(["check-attr", "-z", "--stdin", "filter"], b"".join(os.fsencode(f"{p}\0") for p in paths))
+        filters = self._attributes(paths, "filter")
+        known = [name for name in self.configuration().filters if re.fullmatch(names, name)]
+        return [path for (path, _), name in filters.items() if name in known]
+
+    def _attributes(self, paths: Iterable[str], *names: str) -> dict[tuple[str, str], str]:
+        """Return the values of git's attributes by path and name. Raises UnansweredError."""
+        asked = b"".join(os.fsencode(f"{path}\0") for path in paths)
+        answer = self.ask(["check-attr", "-z", "--stdin", *names], asked)
         if answer.returncode != 0:
             raise UnansweredError("git check-attr", answer)
         words = os.fsdecode(answer.stdout).split("\0")
-        filters = zip(words[::3], words[2::3], strict=False)
-        return [path for path, name in filters if name in self.configuration().filters and re.fullmatch(names, name)]
+        return {(path, name): value for path, name, value in zip(words[::3], words[1::3], words[2::3], strict=False)}
 
     def files_with_crlf(self, new: Collection[str]) -> list[str]:
         """Return the new files that git's attributes give CRLF (`text eol=crlf`). Raises UnansweredError."""
@@ -144,12 +150,7 @@ class Repository:
         files += [self.common_dir / "info" / "attributes", *self.configuration().attributes]
         if not any(map(os.path.lexists, files)):
             return []
-        question = ["check-attr", "-z", "--stdin", "eol", "text"]
-        answer = self.ask(question, b"".join(os.fsencode(f"{path}\0") for path in new))
-        if answer.returncode != 0:
-            raise UnansweredError("git check-attr", answer)
-        words = os.fsdecode(answer.stdout).split("\0")
-        values = {(path, name): value for path, name, value in zip(words[::3], words[1::3], words[2::3], strict=False)}
+        values = self._attributes(new, "eol", "text")
         return [path for path in new if values.get((path, "eol")) == "crlf" and values.get((path, "text")) != "unset"]
 
     def index(self) -> Index:

@@ -116,11 +116,10 @@ class Setting:
     def parse_part(self, text: str) -> Any:
         """Return the text of one option of a repeatable setting as its part. Raises UnfitValueError."""
         try:
-            return self._check_part(self.part(text))
-        except UnfitValueError:
-            raise
+            part = self.part(text)
         except ValueError as error:
             raise UnfitValueError(f"must be {_WORDS[self.part]}") from error
+        return self._check_part(part)
 
     def _check_part(self, part: Any) -> Any:
         if not str(part).strip():

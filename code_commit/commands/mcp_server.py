@@ -272,20 +272,16 @@ def _without_half_characters(line: bytes) -> bytes:
 
 
 async def _list_tools(_: ServerRequestContext, __: PaginatedRequestParams | None) -> ListToolsResult:
-    schemas = {name: tool.arguments.model_json_schema() for name, tool in _TOOLS.items()}
-    for schema in schemas.values():  # the names and docstrings of classes tell an agent nothing
-        schema.pop("title", None)
-        schema.pop("description", None)
-    return ListToolsResult(
-        tools=[
-            Tool(name=name, description=tool.description, input_schema=schemas[name], annotations=tool.hints)
-            for name, tool in _TOOLS.items()
-        ]
-    )
+    tools = []
+    for name, tool in _TOOLS.items():
+        schema = tool.arguments.model_json_schema()
+        for told in ("title", "description"):  # the names and docstrings of classes tell an agent nothing
+            schema.pop(told, None)
+        tools.append(Tool(name=name, description=tool.description, input_schema=schema, annotations=tool.hints))
+    return ListToolsResult(tools=tools)
 
 
 async def _call_tool(context: ServerRequestContext, call: CallToolRequestParams) -> CallToolResult:
-    """Run the command; return its output and its exit code."""
     if call.name not in _TOOLS:
         return _result(f"there is no tool {shown(call.name[:100])}: there are {', '.join(_TOOLS)}")
     with TemporaryFile() as given, TemporaryFile() as printed:
@@ -334,9 +330,10 @@ def _verdict_of(record: RunRecord) -> tuple[str, dict[str, Any]]:
     where = f'The tools diff and log have more, with run = "{record.run}".'
     warnings = list(map(str, record.warnings))
     words = [head, *lines, *check_lines(changes), *(f"warning: {warning}" for warning in warnings), where]
-    fields = to_jsonable_python({name: getattr(record, name) for name in _OF_VERDICT})
-    fields |= {"changes": to_jsonable_python(changes), "unknown": unknown, "warnings": warnings}
-    return "\n".join(words), fields | {"totals": {name: getattr(record.totals, name) for name in _LISTED_TOTALS}}
+    fields = {name: getattr(record, name) for name in _OF_VERDICT}
+    fields |= {"changes": changes, "unknown": unknown, "warnings": warnings}
+    fields["totals"] = {name: getattr(record.totals, name) for name in _LISTED_TOTALS}
+    return "\n".join(words), to_jsonable_python(fields)
 
 
 def _explain(tool: str, kind: str, place: tuple[int | str, ...], message: str) -> str:
