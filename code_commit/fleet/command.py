@@ -34,17 +34,10 @@ from code_commit.fleet.land import ON_ITS_BASE, THERE, find_moved, has_branch, l
 from code_commit.fleet.limits import Budget, Failures
 from code_commit.fleet.llms import ask_of_each, require_keys
 from code_commit.fleet.page import Pages, write_pages
-from code_commit.fleet.repositories import find_unfit
+from code_commit.fleet.repositories import find_unfit, list_repositories
 from code_commit.fleet.results import load_lines, load_results, results_folder
 from code_commit.fleet.table import FleetTable
-from code_commit.fleet.tasks import (
-    FleetTask,
-    list_repositories,
-    make_matrix,
-    parse_tasks,
-    read_tasks,
-    with_defaults_of_user,
-)
+from code_commit.fleet.tasks import FleetTask, make_matrix, parse_tasks, read_tasks, with_defaults_of_user
 from code_commit.fleet.unfinished import ResultStore, Unfinished, log_path
 from code_commit.project import BUILD_SCRIPT, read_text, require_text
 from code_commit.redaction import Redactor

@@ -15,9 +15,10 @@ from distributed.core import Status
 from distributed.utils import sync
 
 from code_commit.errors import LogError
+from code_commit.files import read_regular_file
 from code_commit.fleet.builds import Source, copy_path, remove_copy
 from code_commit.fleet.processes import TaskSupervision, WorkerError
-from code_commit.fleet.results import TaskOutcome, packed, read_own, write_own
+from code_commit.fleet.results import TaskOutcome, packed, write_own
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.unfinished import STARTS, cost_in_log, latest_log, log_path, starts_file
 from code_commit.fleet.worker import TASK_PREFIX, left_log, machine_failed, run_task
@@ -157,7 +158,7 @@ def kept_logs(fleet: str, dask_worker: Any) -> dict[str, bytes]:
     logs = {}
     for file in _kept_logs(Path(dask_worker.local_directory).parent, fleet).glob(".*.log"):
         with suppress(OSError):
-            logs[file.name] = read_own(file)
+            logs[file.name] = read_regular_file(file, follow_link=False)
     return logs
 
 

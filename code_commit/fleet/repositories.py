@@ -1,13 +1,15 @@
-"""Questions to git about the repositories of tasks: their commits, and the files that a run needs."""
+"""The repositories of tasks: their names, and questions to git about their commits and the files that a run needs."""
 
+import json
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from code_commit.files import is_folder
 from code_commit.fleet.tasks import NO_BUILD, NO_SUBMODULES, SUBMODULES, FleetTask
@@ -18,6 +20,49 @@ from code_commit.terminal import shown
 _AT_ONCE = 16
 """Repositories that are asked at a time."""
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+_LONGEST_NAME = 90  # characters in an id
+
+_REMOTE = re.compile(
+    r"(?:(?P<scheme>[a-z+]+)://(?:[^/]*@)?(?P<host>[^/]*?)(?::(?:22|80|443))?/|(?:[^/@]*@)?(?P<scp>[^/:@]+):)(?P<path>.+)",
+    re.IGNORECASE,
+)
+"""A URL, or a place on a host as of scp; the usual ports are not of the host's name."""
+
+
+def list_repositories(repositories: Sequence[str], folder: Path, values: Mapping[str, Any]) -> list[str]:
+    """Return the line of a task for each repository, and a blank line for each comment and each one named before.
+
+    One that is spelled in another way is the same: as another path, or with `.git`, another user or scheme.
+    """
+    names: Counter[str] = Counter()
+    lines, known = [], {""}
+    for repository in map(str.strip, repositories):
+        place = _spelled_alike(repository, folder)
+        if place in known or repository.startswith("#"):
+            lines.append("")
+            continue
+        known.add(place)
+        name = _name_of(repository, folder)
+        names[name.lower()] += 1
+        again = f"-{names[name.lower()]}" if names[name.lower()] > 1 else ""
+        lines.append(json.dumps({"id": name + again, "repository": repository, **values}))
+    return lines
+
+
+def _spelled_alike(repository: str, folder: Path) -> str:
+    """Return what all spellings of a repository share: the host and the path of a URL, the real path of a folder."""
+    remote = _REMOTE.fullmatch(repository)
+    if remote and remote["scheme"] != "file":
+        return f"{(remote['host'] or remote['scp']).lower()}/{remote['path'].strip('/').removesuffix('.git')}"
+    path = f"/{remote['path']}" if remote else repository
+    return path and os.path.realpath(folder / Path(path).expanduser()).removesuffix("/.git")
+
+
+def _name_of(repository: str, folder: Path) -> str:
+    """Return `owner-name` for `https://example.org/owner/name.git`, the folder's name for a path."""
+    remote = _REMOTE.fullmatch(repository)
+    name = remote["path"] if remote else Path(os.path.realpath(folder / Path(repository).expanduser())).name
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name.rstrip("/").removesuffix(".git")).lstrip("._-")[:_LONGEST_NAME] or "x"
 
 
 def find_bases(wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:

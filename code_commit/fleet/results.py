@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 from code_commit.commands.results import RESULTS, Result, counting, read_lines
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Cost
-from code_commit.files import identity_of, open_regular, replacing, sync_names, write_all
+from code_commit.files import identity_of, replacing, sync_names, write_all
 from code_commit.runs.record import RunRecord
 from code_commit.runs.words import cost_in_words, count
 from code_commit.status import Status, status_in_words
@@ -256,12 +256,6 @@ def append_line(path: Path, value: Any) -> None:
                 raise
     except OSError as error:
         raise LogError(path, error) from error
-
-
-def read_own(file: Path) -> bytes:
-    """Return the content of a file of the folder itself, as `open_own`. Raises OSError."""
-    with open_regular(file) as opened:
-        return opened.readall()
 
 
 def write_own(file: Path, content: bytes, *, sync: bool = False) -> None:

@@ -4,7 +4,6 @@ A first line may hold defaults for all tasks.
 """
 
 import hashlib
-import json
 import os
 import re
 from collections import Counter
@@ -30,7 +29,7 @@ from code_commit.terminal import shown
 
 _NOT_AN_OPTION = r"^[^-\x00-\x1f][^\x00-\x1f]*$"
 _MOST_SHOWN = 50
-_LONGEST_NAME, _LONGEST_SLUG = 90, 40  # characters of a repository's name and of a label in an id
+_LONGEST_SLUG = 40  # characters of a label in an id
 SUBMODULES = ".gitmodules"
 NO_SUBMODULES = (
     f'the commit has submodules, which a fleet does not fetch; run without: "overlay": {{"{SUBMODULES}": null}}'
@@ -41,11 +40,6 @@ _NOT_IN_PROMPT = settings_for(Facet.LIMIT, Facet.BUILD, Facet.OUTPUT)
 """Settings that affect neither the prompt nor the answer."""
 _ADDED = settings_for(Facet.ADDED)
 
-_REMOTE = re.compile(
-    r"(?:(?P<scheme>[a-z+]+)://(?:[^/]*@)?(?P<host>[^/]*?)(?::(?:22|80|443))?/|(?:[^/@]*@)?(?P<scp>[^/:@]+):)(?P<path>.+)",
-    re.IGNORECASE,
-)
-"""A URL, or a place on a host as of scp; the usual ports are not of the host's name."""
 NO_BUILD = (
     f'{BUILD_SCRIPT} is missing: supply it as "build" of the task or of the defaults line (with -m: --build FILE)'
 )
@@ -200,7 +194,6 @@ class FleetTask(BaseModel):
 
     @property
     def place(self) -> str:
-        """The path or the URL of the repository."""
         return str(self.path or self.repository)
 
     @property
@@ -217,26 +210,6 @@ def read_tasks(path: Path, look: Look | None = None) -> list[FleetTask]:
     """Return the tasks of the list, in its order. Raises NotSetUpError with every mistake and its line."""
     text = read_text(path, "write the tasks into it, as code-commit fleet --schema says", str(path))
     return parse_tasks(text.removeprefix("\ufeff").split("\n"), str(path), look)
-
-
-def list_repositories(repositories: Sequence[str], folder: Path, values: Mapping[str, Any]) -> list[str]:
-    """Return the line of a task for each repository, and a blank line for each comment and each one named before.
-
-    One that is spelled in another way is the same: as another path, or with `.git`, another user or scheme.
-    """
-    names: Counter[str] = Counter()
-    lines, known = [], {""}
-    for repository in map(str.strip, repositories):
-        place = _spelled_alike(repository, folder)
-        if place in known or repository.startswith("#"):
-            lines.append("")
-            continue
-        known.add(place)
-        name = _name_of(repository, folder)
-        names[name.lower()] += 1
-        again = f"-{names[name.lower()]}" if names[name.lower()] > 1 else ""
-        lines.append(json.dumps({"id": name + again, "repository": repository, **values}))
-    return lines
 
 
 def make_matrix(tasks: Sequence[FleetTask], settings: Sequence[str], trials: int) -> list[FleetTask]:
@@ -267,11 +240,8 @@ def make_matrix(tasks: Sequence[FleetTask], settings: Sequence[str], trials: int
             model = own["settings"].get("model", "")
             label = ",".join(dict.fromkeys(filter(None, [str(model), *differing])))
             own |= {"task": task.task or task.id, "label": label or task.label}
-        try:
-            made.append(FleetTask.model_validate({**task.model_dump(), "id": name, **own}))
-        except ValidationError as error:
-            raise NotSetUpError("\n".join(f"{name}: {_explained(details)}" for details in error.errors())) from error
-        made[-1]._list, made[-1]._words = task._list, words or task.label if "task" in own else ""  # noqa: SLF001 - no fields of the line
+        made.append(_changed(task, name, {"id": name, **own}))
+        made[-1]._words = words or task.label if "task" in own else ""  # noqa: SLF001 - no field of the line
     for _, mistake in _taken({number: task.id for number, task in enumerate(made)}):
         raise NotSetUpError(mistake)
     return made
@@ -305,34 +275,22 @@ def with_defaults_of_user(tasks: Sequence[FleetTask], own: Mapping[str, Any]) ->
                 defaults.pop(f"{role}base_url", None)
         added = {name: [*dict.fromkeys([*own[name], *given.get(name, ())])] for name in own.keys() & {*_ADDED}}
         tables = {name: {**own[name], **given.get(name, {})} for name in own.keys() & {"prices"}}
-        try:
-            settings = {"settings": defaults | given | added | tables}
-            checked = FleetTask.model_validate({**task.model_dump(), **settings})
-        except ValidationError as error:
-            problems = [f"{task.id}, with your own settings: {_explained(details)}" for details in error.errors()]
-            raise NotSetUpError("\n".join(problems)) from error
-        made.append(task.model_copy(update={"settings": checked.settings}))
+        settings = defaults | given | added | tables
+        made.append(_changed(task, f"{task.id}, with your own settings", {"settings": settings}))
     return made
+
+
+def _changed(task: FleetTask, name: str, members: Mapping[str, Any]) -> FleetTask:
+    """Return a task with other members. Raises NotSetUpError with each mistake of the task of this name."""
+    try:
+        changed = FleetTask.model_validate({**task.model_dump(), **members})
+    except ValidationError as error:
+        raise NotSetUpError("\n".join(f"{name}: {_explained(details)}" for details in error.errors())) from error
+    return task.model_copy(update=dict(changed))
 
 
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _spelled_alike(repository: str, folder: Path) -> str:
-    """Return what all spellings of a repository share: the host and the path of a URL, the real path of a folder."""
-    remote = _REMOTE.fullmatch(repository)
-    if remote and remote["scheme"] != "file":
-        return f"{(remote['host'] or remote['scp']).lower()}/{remote['path'].strip('/').removesuffix('.git')}"
-    path = f"/{remote['path']}" if remote else repository
-    return path and os.path.realpath(folder / Path(path).expanduser()).removesuffix("/.git")
-
-
-def _name_of(repository: str, folder: Path) -> str:
-    """Return `owner-name` for `https://example.org/owner/name.git`, the folder's name for a path."""
-    remote = re.match(r"[a-z+]+://[^/]*/(.+)|[^/]+:(.+)", repository, re.IGNORECASE)
-    name = remote[1] or remote[2] if remote else Path(os.path.realpath(folder / Path(repository).expanduser())).name
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name.rstrip("/").removesuffix(".git")).lstrip("._-")[:_LONGEST_NAME] or "x"
 
 
 def parse_tasks(lines: Sequence[str], name: str, look: Look | None = None) -> list[FleetTask]:
@@ -340,9 +298,7 @@ def parse_tasks(lines: Sequence[str], name: str, look: Look | None = None) -> li
 
     `look` finds mistakes in the repositories; without it each of them becomes the result of its task.
     """
-    values: dict[int, Any] = {}
-    tasks: dict[int, FleetTask] = {}
-    mistakes: list[tuple[int, str]] = []
+    values, tasks, mistakes = dict[int, Any](), dict[int, FleetTask](), list[tuple[int, str]]()
     for number, line in enumerate(lines, start=1):
         try:
             if line.strip() and not line.lstrip().startswith("#"):
@@ -414,8 +370,7 @@ def _explained(details: Mapping[str, Any]) -> str:
         return f"{shown(name)}: not a field of a task{did_you_mean(name, FleetTask.model_fields)}"
     if not name and details["type"] in ("model_type", "model_attributes_type"):
         return 'a task is an object: {"id": "a", "repository": "../api", ...}'
-    problem = _WRONG_TYPES.get(details["type"]) or details["msg"].removeprefix("Value error, ")
-    return f"{name}: {problem}"
+    return f"{name}: {_WRONG_TYPES.get(details['type'], details['msg'].removeprefix('Value error, '))}"
 
 
 _WRONG_TYPES = {

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from code_commit.commands.results import RESULTS, Result, add_result
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Cost
-from code_commit.files import load_json
+from code_commit.files import load_json, read_regular_file
 from code_commit.fleet.baseline import CANNOT_RUN, Baselines
 from code_commit.fleet.limits import Failures
 from code_commit.fleet.page import Pages
@@ -34,7 +34,6 @@ from code_commit.fleet.results import (
     free_room,
     opened_archive,
     packed,
-    read_own,
     recorded_cost,
     reserve_room,
     store_result,
@@ -60,7 +59,7 @@ def latest_log(log: bytes, kept: Path, fleet: str = "") -> bytes:
     Without a log it is the one that a start of this `fleet` has kept before its worker was lost.
     """
     with suppress(OSError, ValueError):
-        ours = read_own(kept)
+        ours = read_regular_file(kept, follow_link=False)
         told = _read(ours)
         is_lost_with_it = told.record is not None and any(start.startswith(f"{fleet}-") for start in told.starts)
         if told.tells_more_than(_read(log)) if log else is_lost_with_it:
@@ -71,7 +70,7 @@ def latest_log(log: bytes, kept: Path, fleet: str = "") -> bytes:
 def cost_in_log(log: bytes) -> float:
     """Return the most that the run of a packed log has cost, 0 without a log that can be read."""
     with suppress(ValueError):
-        return _read(log).cost.highest if log else 0.0
+        return _read(log).cost.highest
     return 0.0
 
 
@@ -176,7 +175,7 @@ class Unfinished:
             task = path.name[1 : -_DIGITS - len("..log")]
             self._logs[task].add(path)
             try:
-                self._note(task, read_own(path))
+                self._note(task, read_regular_file(path, follow_link=False))
             except (OSError, ValueError) as error:
                 message = f"{path} is damaged, so the cost of its task is unknown: delete it if you accept that"
                 raise NotSetUpError(message) from error
@@ -195,7 +194,7 @@ class Unfinished:
         """Count a start with all that it may have spent beyond what its log tells. Raises LogError."""
         limit, known = None, 0.0
         with suppress(OSError, ValueError, TypeError):
-            limit, known = load_json(read_own(self._start(task, start)))
+            limit, known = load_json(read_regular_file(self._start(task, start), follow_link=False))
         known = self._told.setdefault(start, known)
         if limit is not None:
             self._limits[start] = limit
@@ -214,7 +213,7 @@ class Unfinished:
     def log_of(self, task: FleetTask) -> tuple[bytes, float]:
         """Return the packed log to continue from, and the cost of its run; b"" if there is none. Raises LogError."""
         try:
-            log = read_own(log_path(self._out, task))
+            log = read_regular_file(log_path(self._out, task), follow_link=False)
         except FileNotFoundError:
             folder = self._out / task.id / "log"
             if task.id not in self._built_again or not (folder / "run.json").is_file():
@@ -245,7 +244,7 @@ class Unfinished:
 
     def _take_up(self, task: str, path: Path, log: bytes) -> None:
         told, is_there = _read(log), path.exists()
-        is_more = is_there and told.tells_more_than(_read(read_own(path)))
+        is_more = is_there and told.tells_more_than(_read(read_regular_file(path, follow_link=False)))
         is_new = not is_there and told.record is not None and first_run(told.record) not in self._costs[task]
         if is_more or is_new:
             self._keep(task, path, log)
@@ -259,9 +258,8 @@ class Unfinished:
     def count(self, result: Result, log: bytes = b"") -> Result:
         """Return the result of a run, which has this packed log, with what all runs of its task have cost."""
         costs = self._costs[result.id]
-        with suppress(ValueError):
-            if log:
-                self._shorten(costs, _read(log))
+        with suppress(ValueError):  # as without a log
+            self._shorten(costs, _read(log))
         if result.run:
             costs[result.run] = (result.cost_usd, result.unsettled_usd)
         return result.with_runs(costs)
@@ -321,11 +319,8 @@ class ResultStore:
         self.name = hashlib.sha256(f"{platform.node()} {pages.out}".encode()).hexdigest()[:12]
         """The same at each start with this OUT."""
         self._out, self._results = pages.out, pages.results
-        self.table = table
-        self._failures = failures
-        self._pages = pages
-        self._unfinished = unfinished
-        self._baselines = baselines
+        self.table, self._pages, self._unfinished = table, pages, unfinished
+        self._failures, self._baselines = failures, baselines
         self.log_of = unfinished.log_of
         self.keep, self.paid_for, self.count = unfinished.keep, unfinished.paid_for, unfinished.count
         self.begin, self.end = unfinished.begin, unfinished.end

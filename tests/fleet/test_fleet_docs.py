@@ -18,7 +18,8 @@ from code_commit.errors import NotSetUpError
 from code_commit.fleet import FleetOptions
 from code_commit.fleet.cluster import connect
 from code_commit.fleet.land import Landing
-from code_commit.fleet.tasks import FleetTask, list_repositories, read_tasks
+from code_commit.fleet.repositories import list_repositories
+from code_commit.fleet.tasks import FleetTask, read_tasks
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "fleet.md").read_text("utf-8")
 SCRIPTS = re.findall(r"^```sh\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)

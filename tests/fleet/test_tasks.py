@@ -8,8 +8,8 @@ import pytest
 from fleet_tools import make_list, make_repository, task
 
 from code_commit.errors import NotSetUpError
-from code_commit.fleet.repositories import find_unfit
-from code_commit.fleet.tasks import FleetTask, list_repositories, make_matrix, read_tasks
+from code_commit.fleet.repositories import find_unfit, list_repositories
+from code_commit.fleet.tasks import FleetTask, make_matrix, read_tasks
 from code_commit.status import Status
 
 MISTAKES = [
