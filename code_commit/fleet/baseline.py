@@ -48,13 +48,10 @@ class UnpaidStore:
     def take_up(self, _: Mapping[str, bytes]) -> float:
         return 0.0
 
-    def require_room(self) -> None:
-        pass
-
     def note(self, *_: object) -> None:
         pass
 
-    begin = lose = end = note
+    begin = lose = end = require_room = note
 
 
 class Baselines(UnpaidStore):

@@ -21,7 +21,7 @@ from code_commit.fleet.processes import TaskSupervision, WorkerError
 from code_commit.fleet.results import TaskOutcome, packed, write_own
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.unfinished import STARTS, cost_in_log, latest_log, log_path, starts_file
-from code_commit.fleet.worker import TASK_PREFIX, left_log, machine_failed, run_task
+from code_commit.fleet.worker import TASK_PREFIX, left_log, run_task
 from code_commit.status import Status as TaskStatus
 from code_commit.version import __version__
 
@@ -33,7 +33,7 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
     worker, event = get_worker(), f"{fleet}-{number}"
     if version != __version__:
         message = f"the worker has code-commit {__version__}, this is {version}: make them the same"
-        return TaskOutcome(replace(machine_failed(task, message), worker=worker.address))
+        return TaskOutcome(task.ended(TaskStatus.MACHINE_FAILED, message, worker=worker.address))
     if fleet in _drained:
         return TaskOutcome(task.ended(TaskStatus.INTERRUPTED))
     if sync(worker.loop, worker.scheduler.event_is_set, name=event):
@@ -65,7 +65,7 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
         if outcome.log or not kept.exists():
             _keep(kept, outcome.log or packed({}, {STARTS: starts_file(kept, event, is_over=True)}))
     except Exception as error:  # noqa: BLE001 - a full disk of the worker, or a bug, is this task's end alone
-        outcome = TaskOutcome(machine_failed(task, _words_for(error)))
+        outcome = TaskOutcome(task.ended(TaskStatus.MACHINE_FAILED, _words_for(error)))
     finally:
         _logs[fleet].pop(number, None)
         with suppress(Exception):  # the scheduler may be lost

@@ -43,10 +43,10 @@ from code_commit.fleet.results import TaskOutcome
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.unfinished import ResultStore
-from code_commit.fleet.worker import machine_failed
 from code_commit.interrupts import DeferredSignals, exit_at_next_signal, first_interrupt
 from code_commit.llm.ledger import ROUNDING
 from code_commit.runs.words import count, duration
+from code_commit.status import Status
 from code_commit.version import __version__
 
 _MOST_LOST = 3  # workers that may be lost with a task
@@ -302,7 +302,7 @@ class Dispatcher:
         self._left[task.place] -= 1
         self._forget(task.place)
         lost = f"{_MOST_LOST} workers were lost while they worked at it"
-        goes_on = self._store.take(task, outcome or TaskOutcome(machine_failed(task, lost)))
+        goes_on = self._store.take(task, outcome or TaskOutcome(task.ended(Status.MACHINE_FAILED, lost)))
         self._goes_on = goes_on and not self._is_drained
         self._unconfirmed.discard(task.id)
 
@@ -351,7 +351,7 @@ class Dispatcher:
                 raise SchedulerLostError(SCHEDULER_LOST) from error
             return None
         except Exception as error:  # noqa: BLE001 - what a worker could not even begin
-            return TaskOutcome(machine_failed(sent.task, f"{type(error).__name__}: {error}"))
+            return TaskOutcome(sent.task.ended(Status.MACHINE_FAILED, f"{type(error).__name__}: {error}"))
 
     def _end_all(self) -> None:
         """End the running tasks and take their outcomes. After a second signal the workers end them alone."""

@@ -17,7 +17,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from code_commit.api import list_runs, make_redactor, read_changes
-from code_commit.commands.results import Result
 from code_commit.errors import CodeCommitError, MachineError, NoKeyError, NotSetUpError
 from code_commit.files import load_json, read_ends
 from code_commit.fleet.builds import PLAIN_GIT, Source, Workshop, copy_path, find_commit, used_copy
@@ -77,11 +76,6 @@ def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
         except EndedError:
             outcome = run.outcome()
     return outcome._replace(result=replace(outcome.result, seconds=time.monotonic() - begun))
-
-
-def machine_failed(task: FleetTask, message: str) -> Result:
-    """Return the result of a task that failed by the machine, not by the LLM."""
-    return task.ended(**_MACHINE_FAILED, message=message)
 
 
 class _Run:
