@@ -119,7 +119,6 @@ def _run(
     on_step: Callable[[RunRecord, Event], object] | None,
     settings: Mapping[str, Any],
 ) -> RunRecord:
-    """Run the main job or a repair, and return its record."""
     if on_step is not None and not callable(on_step):
         raise TypeError(f"on_step must be callable or None, not {on_step!r}")
     begun = Begun()

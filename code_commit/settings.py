@@ -164,8 +164,6 @@ class CommandSetting(Setting):
 
 
 class HeadersSetting(Setting):
-    """A table of HTTP headers."""
-
     def check(self, value: Any) -> Any:
         from code_commit.headers import check_headers  # `--help` does without, as without pathlib
 
@@ -173,8 +171,6 @@ class HeadersSetting(Setting):
 
 
 class HeaderNameSetting(Setting):
-    """The name of an HTTP header."""
-
     def check(self, value: Any) -> Any:
         from code_commit.headers import is_name
 

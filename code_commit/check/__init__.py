@@ -49,12 +49,11 @@ from code_commit.terminal import shown
 
 __all__ = ["RunInputs", "RunPlan", "inputs_of", "inspect_run", "plan_run", "repair_inputs_of"]
 
-_NO_INPUTS = RunInputs()
 _STANDARD_INPUT = "-"
 _ELSEWHERE = "install it outside the project, by pipx or uv tool"
 
 
-def plan_run(project: Project, options: Options, inputs: RunInputs = _NO_INPUTS) -> RunPlan:
+def plan_run(project: Project, options: Options, inputs: RunInputs) -> RunPlan:
     """Return the plan of a run. Raises NotSetUpError with every problem.
 
     A `repair` needs a key only where its first build fails: a missing one is the plan's `lack`.
@@ -67,7 +66,7 @@ def plan_run(project: Project, options: Options, inputs: RunInputs = _NO_INPUTS)
     try:
         report.require_no_problem(project)
     except NotSetUpError as error:
-        if inputs.command == "repair" and report.plan and report.lacks_keys_alone:
+        if inputs.command == "repair" and report.plan and all(isinstance(each, NoKeyError) for each in report.errors):
             return replace(report.plan, lack=error)
         raise
     if report.plan is None:
@@ -141,7 +140,7 @@ def _read_standard_input(name: str, advice: Message) -> bytes:
         raise NotSetUpError(f"{name} cannot be read: {error.strerror}") from error
 
 
-def inspect_run(project: Project, options: Options, inputs: RunInputs = _NO_INPUTS, word: Word = as_option) -> Report:
+def inspect_run(project: Project, options: Options, inputs: RunInputs, word: Word = as_option) -> Report:
     """Run every check that the command needs and return the report. Set its plan only if all parts could be made."""
     environment, needs = inputs.environment, inputs.needs
     report = Report(Redactor(find_secrets(project, environment)), word)

@@ -169,12 +169,7 @@ class Report:
         return [line for check in self.checks if check.problem is not None for line in check.problem.split("\n")]
 
     @property
-    def lacks_keys_alone(self) -> bool:
-        """Whether all that a run lacks is a key for an LLM."""
-        return all(isinstance(error, NoKeyError) for error in self._errors)
-
-    @property
-    def _errors(self) -> list[NotSetUpError]:
+    def errors(self) -> list[NotSetUpError]:
         failed = (check for check in self.checks if check.problem is not None)
         return [check.error or NotSetUpError(check.problem or "") for check in failed]
 
@@ -201,7 +196,7 @@ class Report:
 
     def require_no_problem(self, project: Project) -> None:
         """Raise NotSetUpError with every problem, if there is any."""
-        errors = self._errors
+        errors = self.errors
         if not errors:
             return
         advice = [self.advice] if self.advice else []

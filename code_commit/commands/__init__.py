@@ -13,6 +13,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 from types import ModuleType
 from typing import Any, NamedTuple, NoReturn, Self, TypeVar
@@ -76,7 +77,6 @@ class Call(NamedTuple):
     arguments: Any
 
     def run(self) -> int:
-        """Run the command and return its exit code."""
         code: int = load_command(self.command).run(self.arguments)
         return code
 
@@ -168,11 +168,6 @@ def add_words(parser: "argparse._ActionsContainer", help_text: str) -> None:
     parser.add_argument("-m", action=_Paragraph, dest="task", metavar="TEXT", help=help_text)
 
 
-def _formatter(prog: str) -> argparse.HelpFormatter:
-    """Return a formatter for the columns of the texts here; argparse's own imports shutil to ask the terminal."""
-    return argparse.RawDescriptionHelpFormatter(prog, width=_COLUMNS)
-
-
 class _Gone(argparse.Action):
     """Stands in the help for `-C`."""
 
@@ -205,7 +200,9 @@ class CommandParser(argparse.ArgumentParser):
     _rest = ""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(formatter_class=_formatter, allow_abbrev=False, argument_default=argparse.SUPPRESS, **options)
+        options |= {"allow_abbrev": False, "argument_default": argparse.SUPPRESS}
+        # of these columns, or argparse would import shutil to ask the terminal
+        super().__init__(formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=_COLUMNS), **options)
         self.add_argument("-C", action=_Gone, metavar="DIR", help="go to this folder first, as git -C does")
 
     def set_rest(self, name: str, usage: str) -> None:

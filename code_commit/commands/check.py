@@ -79,8 +79,10 @@ def run(arguments: Arguments) -> int:
                 rows.append(("", _end(report, project, is_ready=ready is not None, machine_failed=machine_failed)))
             if rows:
                 lines = report.redactor.redact_text("\n".join(shown(row) for _, row in rows)).split("\n")
-                verdicts = (verdict for verdict, _ in rows)
-                print_coloured(map(_with_colour, verdicts, lines))
+                print_coloured(
+                    coloured(verdict, _COLOURS[verdict], sys.stdout) + line.removeprefix(verdict)
+                    for (verdict, _), line in zip(rows, lines, strict=True)
+                )
         if report.problems:
             return EXIT_BUILD_FAILED if ready else NotSetUpError.exit_code
         return EXIT_SUCCESS
@@ -158,7 +160,3 @@ def _row(verdict: str, name: str, said: Sequence[str], output: Sequence[str] = (
             yield verdict, row
             verdict = ""
         lead = " " * len(lead)
-
-
-def _with_colour(verdict: str, row: str) -> str:
-    return coloured(verdict, _COLOURS[verdict], sys.stdout) + row.removeprefix(verdict)

@@ -109,7 +109,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Arguments) -> int:
     with answering(as_json=arguments.json) as project:
         tell_if_half_changed(project)
-        _require_alone(arguments)
+        _require_fitting(arguments)
         if arguments.stats is not None:
             _print_stats(project, arguments.stats, as_json=arguments.json)
         elif arguments.json:
@@ -130,8 +130,8 @@ def run(arguments: Arguments) -> int:
         return EXIT_SUCCESS
 
 
-def _require_alone(arguments: Arguments) -> None:
-    """Raise NotSetUpError for what covers several runs beside another argument than --json."""
+def _require_fitting(arguments: Arguments) -> None:
+    """Raise NotSetUpError for what covers several runs beside another argument than --json, and --open for no page."""
     others = replace(arguments, json=False)
     if others.n and others != Arguments(n=others.n):
         raise NotSetUpError("-n is of the list of runs: use it alone or with --json")
@@ -139,11 +139,12 @@ def _require_alone(arguments: Arguments) -> None:
         raise NotSetUpError("--prune covers all runs: use it without RUN or other options")
     if others.stats is not None and others != Arguments(stats=others.stats):
         raise NotSetUpError("--stats covers all runs: use it without RUN or other options")
+    if arguments.open and (arguments.json or arguments.markdown or arguments.html == "-"):
+        raise NotSetUpError("--open opens a page: give it alone, or with --html FILE")
 
 
 def _records_as_json(project: Project, arguments: Arguments) -> bytes:
     """Return the record of the named run, or of all runs. Raises NotSetUpError."""
-    _require_one_form(arguments)
     redactor = redactor_of(project)
     if run := arguments.run:
         _, record = _find_task(run) or find_run(project, run)
@@ -157,14 +158,8 @@ def _listed(project: Project, arguments: Arguments) -> list[Path]:
     return find_run_folders(project)[-(arguments.n or 0) :]
 
 
-def _require_one_form(arguments: Arguments) -> None:
-    if arguments.open and (arguments.json or arguments.markdown or arguments.html == "-"):
-        raise NotSetUpError("--open opens a page: give it alone, or with --html FILE")
-
-
 def export_log(project: Project, arguments: Arguments) -> bytes:
     """Return the log as Markdown or as a page. Raises NotSetUpError."""
-    _require_one_form(arguments)
     redactor = redactor_of(project)
     task = _find_task(arguments.run)
     folder, record = task or find_run(project, arguments.run)
@@ -205,7 +200,6 @@ def _diff_in(mail: Path) -> bytes:
 
 
 def logged_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor) -> "LoggedRun":
-    """Return the run of a log folder for its page."""
     from code_commit.commands.page.logged_run import LoggedRun
 
     return LoggedRun(

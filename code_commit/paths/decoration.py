@@ -34,15 +34,11 @@ class _Languages(NamedTuple):
 
 def pieces(path: str) -> Iterator[str]:
     """Yield the parts of a path that have a boundary on both sides, the longest from each place first."""
-    marks = [match.start() for match in _BOUNDARY.finditer(path) if not _is_mark(match[0])]
+    marks = [match.start() for match in _BOUNDARY.finditer(path) if not unicodedata.category(match[0]).startswith("M")]
     if len(marks) > 2 * _MOST_BOUNDARIES:
         marks = marks[:_MOST_BOUNDARIES] + marks[-_MOST_BOUNDARIES:]
     for start in (0, *(mark + 1 for mark in marks)):
         yield from (path[start:end] for end in (len(path), *reversed(marks)) if end > start)
-
-
-def _is_mark(character: str) -> bool:
-    return not character.isascii() and unicodedata.category(character).startswith("M")
 
 
 def is_plain(path: str) -> bool:

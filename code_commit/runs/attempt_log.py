@@ -99,7 +99,6 @@ class AttemptLog:
         self._log.replies.write(self.record.number, reply, self.record.seconds)
 
     def answered(self, response: Response) -> None:
-        """Record an answer, and its cost."""
         self.settled(response.settlement)
         self.record.request_id = response.request_id
         self.record.finish_reason = response.finish_reason
@@ -231,7 +230,6 @@ class AttemptLog:
 
 
 def _kind_of(number: int, record: RunRecord) -> Literal["initial", "retry", "repair"]:
-    """Return the kind of a new attempt."""
     if number == 1:
         return "repair" if record.command == "repair" else "initial"
     return "retry" if record.attempts[-1].verdict in ("rejected", "chosen") else "repair"

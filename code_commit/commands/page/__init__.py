@@ -39,6 +39,7 @@ BEGINNING = b"""<!doctype html>
 RESULT_ROOM = 2_500_000
 DIFFS_ROOM = 3_000_000
 """Characters of markup for the result, and for the diffs of all attempts: the page stays under 10 MB."""
+_FILES_OF_RUN = ("run.json", FIRST_BUILD, GIVEN_BUILD, BUILT_DIFF, "traceback.txt")
 MOST_ATTEMPTS = 100
 MOST_LINES = 200  # of a text, reasons, warnings
 MOST_CHARACTERS = 2_000  # of each
@@ -128,11 +129,7 @@ def _page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
         "seconds": max(record.totals.seconds - record.seconds_before, starts[-1], 0.001),
         "tokens": max((usage.input + usage.output for usage in usages), default=0),
         "files_of_log": [
-            *_links(run.folder, start, "run.json"),
-            *_links(run.folder, start, FIRST_BUILD),
-            *_links(run.folder, start, GIVEN_BUILD),
-            *_links(run.folder, start, BUILT_DIFF),
-            *_links(run.folder, start, "traceback.txt"),
+            *(link for name in _FILES_OF_RUN for link in _links(run.folder, start, name)),
             *(_links(run.root, start, "changes.patch") if run.patch else ()),
         ],
     }

@@ -128,7 +128,6 @@ class LoggedRun:
         return ""
 
     def diff(self, name: str) -> list[FileDiff]:
-        """Return the files of a diff of the log."""
         return parse_diff(self.read(name).encode("utf-8", "replace"))
 
     def changes(self) -> RunChanges:
