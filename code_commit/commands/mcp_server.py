@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from asyncio.subprocess import PIPE
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -39,18 +40,8 @@ from code_commit.errors import CodeCommitError, Interrupted, NotSetUpError, in_w
 from code_commit.files import read_regular_file
 from code_commit.interrupts import ENDING_SIGNALS
 from code_commit.project import AGENT_CONFIG, CONFIG_FILE, find_project
+from code_commit.runs import words
 from code_commit.runs.record import RunRecord, load_run_record
-from code_commit.runs.words import (
-    awaited,
-    change_rows,
-    check_lines,
-    count,
-    duration,
-    headline_of,
-    joined,
-    result_before,
-    total_cost,
-)
 from code_commit.settings import FILE, PROGRAM, Settings
 from code_commit.sources import load_settings
 from code_commit.terminal import shown
@@ -283,7 +274,7 @@ async def _list_tools(_: ServerRequestContext, __: PaginatedRequestParams | None
 
 async def _call_tool(context: ServerRequestContext, call: CallToolRequestParams) -> CallToolResult:
     if call.name not in _TOOLS:
-        return _result(f"there is no tool {shown(call.name[:100])}: there are {', '.join(_TOOLS)}")
+        return _result(f"there is no tool {shown(call.name[:_LONGEST_NAME])}: there are {', '.join(_TOOLS)}")
     with TemporaryFile() as given, TemporaryFile() as printed:
         try:
             arguments = _TOOLS[call.name].arguments.model_validate(call.arguments or {})
@@ -291,9 +282,7 @@ async def _call_tool(context: ServerRequestContext, call: CallToolRequestParams)
             given.seek(0)
             exit_code, said = await _run_command([call.name, "--json", *arguments.words()], given, printed, context)
         except ValidationError as error:
-            return _result(
-                "\n".join(_explain(call.name, fault["type"], fault["loc"], fault["msg"]) for fault in error.errors())
-            )
+            return _result("\n".join(_explain(call.name, fault) for fault in error.errors()))
         except (NotSetUpError, OSError, ValueError) as error:
             said = in_words(error.message, as_argument) if isinstance(error, NotSetUpError) else ""
             reason = said or getattr(error, "strerror", None) or error
@@ -308,8 +297,8 @@ async def _call_tool(context: ServerRequestContext, call: CallToolRequestParams)
     if isinstance(value, list):
         value = {"runs": list(map(_in_short, value[-_NEWEST:]))}
     if call.name in _RUNS and value.get("run"):
-        words, fields = _verdict_of(load_run_record(output))
-        return _result(words, said if exit_code else "", structured=fields, is_error=exit_code != 0)
+        verdict, fields = _verdict_of(load_run_record(output))
+        return _result(verdict, said if exit_code else "", structured=fields, is_error=exit_code != 0)
     text = value["diff"] if "diff" in value else json.dumps(value, ensure_ascii=False)
     return _result(said if exit_code or "diff" in value else "", text, structured=value, is_error=exit_code != 0)
 
@@ -322,27 +311,28 @@ def _verdict_of(record: RunRecord) -> tuple[str, dict[str, Any]]:
     if record.totals.files_changed and not record.rolled_back:
         with suppress(CodeCommitError):  # of a damaged snapshot: the tool diff says so
             _, unknown, changes = diff(run=record.run)
-    end = headline_of(record) + result_before(record)
+    end = words.headline_of(record) + words.result_before(record)
     told = record.message if record.message and record.exit_code == 0 else end
-    cost = joined(count(record.totals.attempts, "attempt") if record.asks else "", total_cost(record.totals))
-    head = f"{told[0].upper()}{told[1:]}: {joined(f'exit code {record.exit_code}', cost)}."
-    lines = [*change_rows(changes), *(f"{path}, no longer known" for path in unknown)] or ["No file changed."]
+    attempts = words.count(record.totals.attempts, "attempt") if record.asks else ""
+    done = words.joined(f"exit code {record.exit_code}", attempts, words.total_cost(record.totals))
+    rows = [*words.change_rows(changes), *(f"{path}, no longer known" for path in unknown)] or ["No file changed."]
     where = f'The tools diff and log have more, with run = "{record.run}".'
     warnings = list(map(str, record.warnings))
-    words = [head, *lines, *check_lines(changes), *(f"warning: {warning}" for warning in warnings), where]
+    lines = [f"{told[0].upper()}{told[1:]}: {done}.", *rows, *words.check_lines(changes)]
+    lines += [*(f"warning: {warning}" for warning in warnings), where]
     fields = {name: getattr(record, name) for name in _OF_VERDICT}
     fields |= {"changes": changes, "unknown": unknown, "warnings": warnings}
     fields["totals"] = {name: getattr(record.totals, name) for name in _LISTED_TOTALS}
-    return "\n".join(words), to_jsonable_python(fields)
+    return "\n".join(lines), to_jsonable_python(fields)
 
 
-def _explain(tool: str, kind: str, place: tuple[int | str, ...], message: str) -> str:
-    """Return an argument's fault, given by pydantic's name and message, in words."""
-    name = ".".join(map(str, place))
-    if kind == "extra_forbidden":
+def _explain(tool: str, fault: Mapping[str, Any]) -> str:
+    """Return an argument's fault, as pydantic tells it, in words."""
+    name = shown(".".join(map(str, fault["loc"]))[:_LONGEST_NAME])
+    if fault["type"] == "extra_forbidden":
         taken = ", ".join(_TOOLS[tool].arguments.model_fields) or "no arguments"
-        return f"{tool} takes no {shown(name[:_LONGEST_NAME])}: it takes {taken}"
-    return f"{shown(name[:_LONGEST_NAME])} {_FAULTS.get(kind, message)}"
+        return f"{tool} takes no {name}: it takes {taken}"
+    return f"{name} {_FAULTS.get(fault['type'], fault['msg'])}"
 
 
 def _in_short(record: dict[str, Any]) -> dict[str, Any]:
@@ -391,7 +381,7 @@ async def _follow(process: asyncio.subprocess.Process, context: ServerRequestCon
         if is_open:
             elapsed, line = time.monotonic() - started, said.rstrip().rpartition(b"\n")[2].decode("utf-8", "replace")
             told = filter(None, [line, _awaited_by(process.pid)])
-            await context.session.report_progress(elapsed, message=f"{duration(elapsed)}: {'; '.join(told)}")
+            await context.session.report_progress(elapsed, message=f"{words.duration(elapsed)}: {'; '.join(told)}")
     return said.decode("utf-8", "replace").rstrip()
 
 
@@ -399,5 +389,5 @@ def _awaited_by(process: int) -> str:
     """Return the current wait of this process's run, by its record; "" where there is none."""
     with suppress(NotSetUpError):
         latest = [read_record(folder) for folder in list_runs()[-1:]]
-        return "".join(awaited(run) for run in latest if run.pid == process)
+        return "".join(words.awaited(run) for run in latest if run.pid == process)
     return ""
