@@ -74,11 +74,6 @@ def _room(project: Project, choice: ModelChoice, settings: Settings, request: Co
     return longest, longest - repair - estimate_tokens(prompt.text)
 
 
-def _can_be_fitted(plan: RunPlan) -> bool:
-    _, room = _room(plan.project, plan.llm.choice, plan.llm.settings, CodebaseRequest(query=plan.query))
-    return room > 0
-
-
 def codebase_for(plan: RunPlan, choose: Choose | None = None) -> Codebase:
     """Return the codebase of a run, made in memory where the plan has none. Raises NotSetUpError, and as `choose`."""
     if plan.request is None:
@@ -136,7 +131,8 @@ def check_prompt(report: Report, plan: RunPlan, codebase: Codebase, *, is_paid: 
     if plan.asked is None:
         return
     llms = [llm for llm in (plan.asked, plan.asked.fallback) if llm]
-    explain = partial(explain_misfit, prompt=prompt, can_be_fitted=lambda: _can_be_fitted(plan))
+    room = partial(_room, plan.project, plan.llm.choice, plan.llm.settings, CodebaseRequest(query=plan.query))
+    explain = partial(explain_misfit, prompt=prompt, can_be_fitted=lambda: room()[1] > 0)
     misfits = [misfit for llm in llms if (misfit := explain(llm.choice, llm.settings))]
     networked = [llm for llm in llms if llm.choice.provider != "replay"]
     unknown = [llm for llm in networked if context_window(llm.choice, llm.settings) is None]

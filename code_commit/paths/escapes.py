@@ -48,7 +48,7 @@ def has_codes(text: str) -> bool:
 
     Others are backslashes or a backtick before a sign, or before `n`, `r` or `t`.
     """
-    return any(map(text.__contains__, _SIGNS[:-1])) and _codes().isinstance_python(text)
+    return any(map(text.__contains__, _SIGNS[:-1])) and fast_pattern(_CODE).isinstance_python(text)
 
 
 def without_signs(text: str) -> str:
@@ -61,10 +61,11 @@ def without_signs(text: str) -> str:
 
 
 @functools.cache
-def _codes() -> "SchemaValidator":
+def fast_pattern(pattern: str) -> "SchemaValidator":
+    """Return what searches a text in Rust, in a tenth of the time that Python's expressions take."""
     from pydantic_core import SchemaValidator, core_schema
 
-    return SchemaValidator(core_schema.str_schema(pattern=_CODE, regex_engine="rust-regex"))
+    return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
 
 
 def _plain(match: re.Match[str]) -> str:

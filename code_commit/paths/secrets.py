@@ -3,14 +3,10 @@
 import functools
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 
-from code_commit.paths.escapes import has_codes, without_escapes, without_signs
+from code_commit.paths.escapes import fast_pattern, has_codes, without_escapes, without_signs
 from code_commit.paths.random_values import NEEDED, LikelySecret, find_random_values
-
-if TYPE_CHECKING:
-    from pydantic_core import SchemaValidator
 
 _COPY = r"([._-](bak|backup|copy|old|orig|prev|saved?|\d+)|~)*"
 _DATA = r"([_-][^.]*)?(\.(cfg|conf|csv|db|enc|ini|json|plist|properties|tfrc|toml|txt|xml|ya?ml))*"
@@ -178,18 +174,13 @@ def _find_shapes(text: str) -> Iterator[LikelySecret]:
 
 def _pass_gates(text: str) -> tuple[bool, bool]:
     """Tell whether a shape may be in a text without escapes or without their signs, and whether a random value may."""
-    shapes, *values = _gates()
-    return shapes.isinstance_python(text), any(gate.isinstance_python(text) for gate in values)
+    shapes, *values = map(fast_pattern, (_loose_shapes(), *NEEDED))
+    return shapes.isinstance_python(text), any(each.isinstance_python(text) for each in values)
 
 
 @functools.cache
-def _gates() -> "Sequence[SchemaValidator]":
-    """Return validators: one finds any of the shapes, the others what random values need, and some texts more.
-
-    Each takes one pass of Rust's expressions, ten times as fast as Python's.
-    """
-    from pydantic_core import SchemaValidator, core_schema
-
+def _loose_shapes() -> str:
+    """Return an expression for Rust that finds any of the shapes, and some texts more."""
     shapes = "|".join(_SECRET_SHAPES)
     for exact, loose in (
         (_LINE_OF_NPM, ""),
@@ -199,6 +190,4 @@ def _gates() -> "Sequence[SchemaValidator]":
         ("[ +]", "[ +rt]"),
     ):
         shapes = shapes.replace(exact, loose)
-    return [
-        SchemaValidator(core_schema.str_schema(pattern=each, regex_engine="rust-regex")) for each in (shapes, *NEEDED)
-    ]
+    return shapes
