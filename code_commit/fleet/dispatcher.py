@@ -18,7 +18,7 @@ from distributed import CancelledError, Future, KilledWorker
 
 from code_commit.commands.results import Result
 from code_commit.errors import CodeCommitError, Interrupted
-from code_commit.fleet import FleetOptions
+from code_commit.fleet import FleetOptions, dask_worker
 from code_commit.fleet.cluster import (
     SCHEDULER_LOST,
     SECONDS_FROZEN,
@@ -27,15 +27,6 @@ from code_commit.fleet.cluster import (
     connect,
     own_folder,
     unfit_reason,
-)
-from code_commit.fleet.dask_worker import (
-    drain_tasks,
-    drop_copies,
-    drop_logs,
-    end_tasks,
-    kept_logs,
-    on_worker,
-    rescue_logs,
 )
 from code_commit.fleet.limits import Budget, Demand, RateLimiter
 from code_commit.fleet.processes import GRACE, TICK
@@ -107,16 +98,16 @@ class Dispatcher:
 
     def __enter__(self) -> Self:
         if self._options.scheduler is None:
-            rescue_logs(own_folder() / "dask-scratch-space", self._fleet)
+            dask_worker.rescue_logs(own_folder() / "dask-scratch-space", self._fleet)
         self._connect()
         return self
 
     def __exit__(self, *_: object) -> None:
         with self._connection:
             if self._client.status == "running":
-                self._cluster.ask_all(drop_copies)
+                self._cluster.ask_all(dask_worker.drop_copies)
                 if self._has_logs and not self._unconfirmed:
-                    self._cluster.ask_all(drop_logs)
+                    self._cluster.ask_all(dask_worker.drop_logs)
 
     def _connect(self, *, again: bool = False) -> None:
         with suppress(RuntimeError, OSError, TimeoutError):  # of a lost scheduler: Dask's client may be connecting anew
@@ -129,7 +120,7 @@ class Dispatcher:
 
     def take_up_logs(self, store: ResultStore, budget: Budget) -> None:
         """Keep the logs that an earlier start left with the workers: a task may go to another one now."""
-        done, late = self._cluster.ask_all(kept_logs, SECONDS_FROZEN)
+        done, late = self._cluster.ask_all(dask_worker.kept_logs, SECONDS_FROZEN)
         answers = [each.result() for each in done if not each.exception()]
         for logs in answers:
             budget.release(0, store.take_up(logs))
@@ -225,7 +216,9 @@ class Dispatcher:
         arguments = (sent.task, self._cluster.source_of(sent.task), limit, log, self._fleet, number, __version__)
         workers = self._cluster.fit_workers(sent.unfit)
         sent.is_running = False
-        sent.future = self._client.submit(on_worker, *arguments, key=(self._fleet, number), pure=False, workers=workers)
+        sent.future = self._client.submit(
+            dask_worker.on_worker, *arguments, key=(self._fleet, number), pure=False, workers=workers
+        )
         self._sent[number] = sent
         self._unconfirmed.add(sent.task.id)
         sent.future.add_done_callback(lambda _: self._inbox.put(("done", number, "")))
@@ -240,7 +233,7 @@ class Dispatcher:
             self._store.begin(sent.task.id, sent.start, sent.most, sent.continued)
             self._cluster.holders[sent.task.place].add(worker)
             if self._is_drained:  # it joined the cluster since
-                self._cluster.ask(worker, drain_tasks)
+                self._cluster.ask(worker, dask_worker.drain_tasks)
         elif what == "drain":
             self._drain()
         elif sent and what == "ended":
@@ -252,8 +245,7 @@ class Dispatcher:
     def _drain(self) -> None:
         """Start nothing new, and let what runs end before its next call."""
         self._is_drained, self._goes_on = True, False
-        for worker in self._client.nthreads():
-            self._cluster.ask(worker, drain_tasks)
+        self._cluster.ask_all(dask_worker.drain_tasks, 0)
         if running := self._running:
             tasks = count(len(running), "running task")
             self._table.say(f"{tasks} may finish a call and a build; a second interrupt ends them now")
@@ -363,8 +355,7 @@ class Dispatcher:
         running = self._running if workers else []
         if running:
             self._table.say(f"ending {count(len(running), 'running task')}; another interrupt leaves at once")
-        for worker in workers:
-            self._cluster.ask(worker, end_tasks)
+        self._cluster.ask_all(dask_worker.end_tasks, 0)
         for number, sent in self._sent.items():
             if sent.future and sent.future.done():  # an interrupt may have come when this news was attended
                 self._inbox.put(("done", number, ""))
