@@ -101,13 +101,12 @@ def _run_dry(run: Run, task: Task) -> RunRecord:
 def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRecord:
     """Log the diff that would be applied and return the finished record."""
     attempt.applying(changes)
-    nothing = (
-        ""
-        if attempt.record.changes
-        else f", and the answer would change nothing: {unchanged(log.record, attempt.record)}"
-    )
-    after = "" if log.record.first_build is None else " after the answer"
-    return log.finish(Status.SUCCESS, f"dry run: nothing was changed, nothing was built{after}{nothing}")
+    done = "dry run: nothing was changed, nothing was built"
+    if log.record.first_build:
+        done += " after the answer"
+    if not attempt.record.changes:
+        done += f", and the answer would change nothing: {unchanged(log.record, attempt.record)}"
+    return log.finish(Status.SUCCESS, done)
 
 
 def verify_response(run: Run, response: Response, shows: Sight | None, attempt: AttemptLog) -> VerifiedChanges:

@@ -183,11 +183,8 @@ def check_clean(report: Report, settings: Settings, project: Project, *, is_resu
     tree, doubt = None, "not a git repository, so there is no git diff to review; the log has a diff of each attempt"
     try:
         if tree := look_at_tree(project, with_filters=True):
-            doubt = (
-                ""
-                if tree.is_clean or is_resumed
-                else "git status is not clean: git diff will mix your changes with the LLM's"
-            )
+            mixed = "git status is not clean: git diff will mix your changes with the LLM's"
+            doubt = "" if tree.is_clean or is_resumed else mixed
     except UnansweredError as error:
         doubt = f"{error}; fix that, or there may be no diff to review"
     if doubt and settings.require_clean:

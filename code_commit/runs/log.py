@@ -102,11 +102,8 @@ def read_sight(folder: Path, name: str) -> Sight | None:
 
 def shows_of(name: str) -> str:
     """Return the name of the file that says what the prompt, or the codebase, of this name shows."""
-    return (
-        name.removesuffix("query.txt") + _SHOWS
-        if name.endswith("query.txt")
-        else f"{name.removesuffix('.txt')}-{_SHOWS}"
-    )
+    of_query = name.removesuffix("query.txt")
+    return f"{of_query}{_SHOWS}" if of_query != name else f"{name.removesuffix('.txt')}-{_SHOWS}"
 
 
 class RunLog:

@@ -283,12 +283,11 @@ def _closing_lines(record: RunRecord) -> list[str]:
     if record.is_auxiliary:
         return []
     log = [f"Log: {record.log_dir}"] if not record.is_main else []  # which says at its start where it is
-    done = words.done_by_build(record)
-    besides = (
-        [f"{words.who_changed(record)} also {done} (unless you did); undo does not take that back."] if done else []
-    )
+    besides = []
     if rewritten := words.rewritten_by_build(record):
-        besides = [f"The build also {rewritten} (unless you did); {record.log_dir}/{BUILT_DIFF} shows it.", *besides]
+        besides.append(f"The build also {rewritten} (unless you did); {record.log_dir}/{BUILT_DIFF} shows it.")
+    if done := words.done_by_build(record):
+        besides.append(f"{words.who_changed(record)} also {done} (unless you did); undo does not take that back.")
     then = "" if record.command == "undo" else " Then commit it, or take it back: code-commit undo."
     review = [f"Look at it: code-commit diff.{then}"] if totals.files_changed else []
     if record.message and record.status == Status.SUCCESS:
