@@ -122,10 +122,14 @@ class Strategy(ABC):
     def named(self) -> set[str]:
         """Return the files that the query or the mentions name, a README or a LICENSE by this word too."""
         words = set(re.findall(r"(?<![\w./+-])[\w./+-]*\w", f"{self.survey.query}\n{self.mentions}"))
-        bases = [(file.name, file.name.rpartition("/")[2]) for file in self.survey.files]
-        stems = {name: base.partition(".")[0] for name, base in bases}
-        named = {name for name, base in bases if name in words or ("." in base and base in words)}
-        return named | {name for name, stem in stems.items() if stem in words and re.fullmatch(r"[A-Z_]{4,}", stem)}
+
+        def is_named(name: str) -> bool:
+            base = name.rpartition("/")[2]
+            stem, dot, _ = base.partition(".")
+            is_word = stem in words and re.fullmatch(r"[A-Z_]{4,}", stem) is not None
+            return is_word or name in words or (dot != "" and base in words)
+
+        return {file.name for file in self.survey.files if is_named(file.name)}
 
     def telling_parts(self, ranked: Sequence[Section]) -> dict[str, Part]:
         """Return the parts that tell most: of the tests of build.sh those that share two words with the query."""
@@ -345,7 +349,8 @@ def _lay_out(
     told = strategy.words_of_names + list_names(named)
     told += _UNNAMED.format(len(unnamed), _folders(unnamed, longest)) if unnamed else ""
     texts.append(f"{NAMES_LINE}\n{told}\n" if named or unnamed else "")
-    return "".join(texts), views | {file.name: Name(file.bytes) for file in (*named, *unnamed)}
+    views.update((file.name, Name(file.bytes)) for file in chain(named, unnamed))
+    return "".join(texts), views
 
 
 def _telling_parts(files: Iterable[Section], survey: Survey) -> dict[str, Part]:

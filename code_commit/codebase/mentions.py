@@ -141,7 +141,9 @@ class LinesOfNames:
             while at and (lower[at - 1].isalnum() or lower[at - 1] == "_"):
                 at -= 1
             name = text[at : match.end()]
-            if name not in known and len(words := self._shared.of(name)) > 1 and begins_definition(text, at):
+            words = self._shared.of(name)
+            is_new = name not in known and len(words) > 1 and len(self.alike.get(words, ())) <= _TOO_MANY_LINES
+            if is_new and begins_definition(text, at):
                 self.alike[words].append(counted.mention(at, place, defines=True))
                 place += 1
 

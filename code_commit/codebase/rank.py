@@ -7,6 +7,7 @@ changed whose messages are like the query.
 
 import math
 import re
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,8 +46,9 @@ _PIECE = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|\w{3,}")
 _MOST_NAMES, _MOST_WORDS, _MOST_ADOPTED, _MOST_OF_OUTPUT = 300, 64, 12, 20
 _LENGTH, _SATURATION, _IN_PATH = 0.75, 1.2, 1.0  # BM25's usual b and k1; a word in the path
 _RARE, _LONG = 5, 5  # a rare word is in at most so many files, and has at least so many letters
-_LIKE_IT, _MOST_TOUCHED = 50, 30  # commits whose messages are most like the query; files of a commit that tells
+_LIKE_IT = 50  # commits whose messages are most like the query
 _NAMES_ALONE = re.compile(r"\n\n(?:`\w+` ?)+\Z")  # as `with_names_of` adds them: no words of the query
+_MOST_COUNTED = 65_535  # times of a word in a file
 _LEAST_SHARED = 3  # letters of a word that names share: shorter ones begin too many of them
 _NO_NAMES = re.compile(r"\b\w+://\S+|(?<!\S)[^\s@]+@\S+|^\w+\(\w+\)!?:", re.MULTILINE)  # of commit messages
 _FORM = re.compile(r"\A\s*(?P<kind>[\w./-]+)(?:\((?P<scope>[^()\n]{1,99})\))?!?:(?=\s)")
@@ -168,7 +170,7 @@ class _Words:
         self.names, self.parts = dict[str, re.Pattern[str]](), dict[str, set[int]]()
         self._look_for(self.code | self.first | self.long)
         self.parts |= {name: self._parts_of(name) for name in self.joined}
-        self.counts: list[list[int]] = []
+        self.counts = {word: array("H") for word in self.words}  # by file: numbers of their own for all take more room
         self.finders = [(word, _finder(word)) for word in self.words]
         self.may_share = _finder(self.own.pattern) if len(self.own.words) > 1 else None
         self.defined = defaultdict[str, list[int]](list)
@@ -196,11 +198,12 @@ class _Words:
         self.adopted = like
         self._look_for(like)
 
-    def read(self, file: Section) -> None:
+    def read(self, file: Section, number: int) -> None:
         text = file.text
-        lower, number = text.lower(), len(self.counts)
+        lower = text.lower()
         counts = [lower.count(word) if is_in(lower) else 0 for word, is_in in self.finders]
-        self.counts.append(counts)
+        for column, times in zip(self.counts.values(), counts, strict=True):
+            column.append(min(times, _MOST_COUNTED))
         held = {number for number, times in enumerate(counts) if times}
         may_define = self.may_define is not None and self.may_define(lower)
         may_tell = CHANGE_LOG.fullmatch(file.name) is None
@@ -255,18 +258,17 @@ def survey_files(
             adopts = False
         pictured.update([file.name] if has_images(file.text) else ())
         wrapped.update([len(found)] if is_wrapped(file.name, file.content) else ())
-        words.read(file)
+        words.read(file, len(found))
         used.read(file)
         found.append(file)
-    holding = {word: {n for n, row in enumerate(words.counts) if row[k]} for k, word in enumerate(words.words)}
+    holding = {word: sum(map(bool, column)) for word, column in words.counts.items()}
     code = identifiers(task.text, found)
     defining, rare = _defining(words, found, holding, code)
     by_words, touched = _by_words(found, words, holding), _touched(words, commits)
-    most = max(touched.values(), default=0) or 1
     signals = [
         Signals(
             words=near,
-            touched=touched[file.name] / most,
+            touched=touched.get(file.name, 0),
             defines=number in defining,
             in_scope=bool(task.scope) and task.scope.issubset(_pieces(file.name)),
             holds_rare=number in rare,
@@ -293,31 +295,31 @@ def survey_files(
 
 
 def _defining(
-    words: _Words, found: Sequence[Section], holding: Mapping[str, Collection[int]], code: Collection[str]
+    words: _Words, found: Sequence[Section], holding: Mapping[str, int], code: Collection[str]
 ) -> tuple[set[int], set[int]]:
     """Return the numbers of the few files that define a name of the query, and of those that hold a rare word."""
     defined = {name: set(numbers) for name, numbers in words.defined.items()}
     defined |= {name: set[int]() for name in words.code} | find_defining(found, words.may_be_defined, words.defined)
     few = {name: numbers for name, numbers in defined.items() if len(numbers) <= _RARE}
     rare = set().union(*(few.get(name, ()) for name in words.first))
-    for word, numbers in holding.items():
-        if len(numbers) <= _RARE and len(word) >= _LONG and word in beginning(words.query).lower():
-            rare.update(numbers)
+    for word, files in holding.items():
+        if files <= _RARE and len(word) >= _LONG and word in beginning(words.query).lower():
+            rare.update(number for number, times in enumerate(words.counts[word]) if times)
     return set().union(*(few.get(name, ()) for name in code)), rare
 
 
-def _by_words(files: Sequence[Section], words: _Words, holding: Mapping[str, Collection[int]]) -> list[float]:
+def _by_words(files: Sequence[Section], words: _Words, holding: Mapping[str, int]) -> list[float]:
     """Return how near each file is to the query by its words (BM25), 1 for the best."""
-    weights = _weights(words, {word: len(numbers) for word, numbers in holding.items()}, len(files))
+    weights = _weights(words, holding, len(files))
     average = sum(file.bytes for file in files) / max(len(files), 1) or 1
     scores = []
-    for file, counts in zip(files, words.counts, strict=True):
+    for number, file in enumerate(files):
         length = 1 - _LENGTH + _LENGTH * file.bytes / average
         name, near = file.name.lower(), 0.0
-        for word, number in zip(words.words, counts, strict=True):
-            if not number and word not in name:
+        for word, column in words.counts.items():
+            if not (times := column[number]) and word not in name:
                 continue
-            in_text = number * (_SATURATION + 1) / (number + _SATURATION * length)
+            in_text = times * (_SATURATION + 1) / (times + _SATURATION * length)
             near += weights[word] * (in_text + _IN_PATH * (word in name))
         scores.append(near)
     best = max(scores, default=0) or 1
@@ -331,9 +333,9 @@ def _weights(words: _Words, holding: Mapping[str, int], most: int, power: float 
     return {word: rarity[word] * query.count(word) ** power * (2 if word in first else 1) for word in holding}
 
 
-def _touched(words: _Words, commits: Sequence[Commit]) -> Counter[str]:
-    """Return how much the files were changed by the commits whose messages are most like the query."""
-    telling = [(commit.message.lower(), commit.paths) for commit in commits if len(commit.paths) <= _MOST_TOUCHED]
+def _touched(words: _Words, commits: Sequence[Commit]) -> dict[str, float]:
+    """Return how much the commits whose messages are most like the query changed the files, 1 for the most."""
+    telling = [(commit.message.lower(), commit.paths) for commit in commits]
     holding = {word: [n for n, (message, _) in enumerate(telling) if word in message] for word in words.words}
     weights = _weights(words, {word: len(numbers) for word, numbers in holding.items()}, len(telling), 0.5)
     likeness = [0.0] * len(telling)
@@ -342,17 +344,18 @@ def _touched(words: _Words, commits: Sequence[Commit]) -> Counter[str]:
             likeness[number] += weights[word]
     average = sum(len(message) for message, _ in telling) / max(len(telling), 1) or 1
     likeness = [value / (1 + len(telling[n][0]) / average) ** 0.5 for n, value in enumerate(likeness)]
-    often, touched = Counter(path for _, paths in telling for path in paths), Counter[str]()
+    often, touched = Counter(path for _, paths in telling for path in paths), defaultdict[str, float](float)
     for number in sorted(range(len(telling)), key=lambda number: -likeness[number])[:_LIKE_IT]:
         for path in telling[number][1]:
             touched[path] += likeness[number] ** 2 / len(telling[number][1]) / (1 + often[path]) ** 0.3
-    return touched
+    most = max(touched.values(), default=0) or 1
+    return {path: value / most for path, value in touched.items()}
 
 
 def rank(survey: Survey, named: Collection[str] = (), context: Collection[str] = ()) -> list[Section]:
     """Return the files by their worth to the query, the best first, after build.sh and what tells how to work."""
 
-    def place(number: int) -> tuple[float, str]:
+    def worth(number: int) -> float:
         name, signals = survey.files[number].name, survey.signals[number]
         signals = signals._replace(
             is_named=name in named,
@@ -361,9 +364,10 @@ def rank(survey: Survey, named: Collection[str] = (), context: Collection[str] =
             tells_how=name in context and CONVENTIONS.fullmatch(name) is not None,
             is_last=signals.is_last and name not in named,
         )
-        return -score(signals), name
+        return score(signals)
 
-    return [survey.files[number] for number in sorted(range(len(survey.files)), key=place)]
+    by_name = sorted(range(len(survey.files)), key=lambda number: survey.files[number].name)
+    return [survey.files[number] for number in sorted(by_name, key=worth, reverse=True)]
 
 
 def add_files(survey: Survey, files: Iterable[Section]) -> Survey:

@@ -38,12 +38,13 @@ NOT_CHOSEN = "not chosen"
 EXCLUDED = "excluded"
 _LARGE, _LARGEST = 256_000, 10_000_000  # bytes of a file: unless it is named, and where an LLM may choose parts of it
 _MARKS_OF_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_HELD = 24_000_000  # characters of texts in memory; others are read again
+_HELD = 12_000_000  # characters of texts in memory; others are read again
 CONVENTIONS = re.compile(
     r"(LLMInstructions\.md)|(AGENTS\.md)|(CLAUDE\.md)|(\.github/copilot-instructions\.md)|(\.cursor/rules/[^/]+)"
 )
 CONTEXT_FILES = re.compile(rf"{CONVENTIONS.pattern}|((?i:README)(?:\.[^./]*)?)")
 _MARKS = ("linguist-vendored", "linguist-generated", "filter")
+_MARKED = re.compile(rb"([^\0]*)\0([^\0]*)\0([^\0]*)\0")  # an answer of git's about a path
 _MINIFIED_NAMES = re.compile(r".*[.-]min\.(js|mjs|css)|.*\.(js|mjs|css)\.map")
 _MINIFIABLE = (".js", ".mjs", ".css")
 _MINIFIED_LINE = 110  # bytes of a line on average, from which on GitHub's linguist calls a file minified
@@ -58,6 +59,7 @@ _LOCK_FILE_NAMES = """
 _LOCK_FILES = frozenset(_LOCK_FILE_NAMES.split())
 _KEY_FILES = frozenset(f"{provider}-key.txt" for provider in KEY_VARIABLES)
 _MOST_COMMITS, _COMMIT_SECONDS = 2_000, 5  # whose messages are read, and in how many seconds
+_MOST_TOUCHED = 30  # files of a commit that tells of them
 _BINARY_SHOWS_IN = 8000  # bytes, as git has it
 _COMMENT = r"[ \t]*(?://|#|/?\*|--|;|<!--|%|\"\"\"|dnl)"
 _LEAVE_IT = r"\bdo not (?:change|edit|modify)\b"
@@ -185,7 +187,7 @@ def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()
 
 
 def read_commits(project: Project) -> list[Commit]:
-    """Return the latest commits of the project, [] where git does not tell them soon."""
+    """Return the latest commits of the project that change few files, [] where git does not tell them soon."""
     if project.git is None:
         return []
     question = ["log", f"-n{_MOST_COMMITS}", "--no-merges", "--no-show-signature", "--no-ext-diff", "--no-renames"]
@@ -194,7 +196,9 @@ def read_commits(project: Project) -> list[Commit]:
     answer = ask_git([*options, *question], project.root, variables=offline, seconds=_COMMIT_SECONDS)
     told = answer.stdout.decode("utf-8", "replace") if answer.returncode == 0 else ""
     parts = (entry.partition("\2") for entry in told.split("\1")[1:])
-    return [Commit(message, [path for path in paths.strip("\n\0").split("\0") if path]) for message, _, paths in parts]
+    commits = ((message, paths.strip("\n\0")) for message, _, paths in parts)
+    few = ((message, paths) for message, paths in commits if paths.count("\0") < _MOST_TOUCHED)
+    return [Commit(message, [path for path in paths.split("\0") if path]) for message, paths in few]
 
 
 def find_marked(
@@ -207,9 +211,9 @@ def find_marked(
         raise NotSetUpError(
             f"git cannot read the attributes: {shown(answer.stderr.decode('utf-8', 'replace').strip())}"
         )
-    fields = iter(answer.stdout.split(b"\0"))
     marked = {}
-    for path, mark, value in zip(fields, fields, fields, strict=False):
+    for entry in _MARKED.finditer(answer.stdout):  # a list of all of them would take most of the memory
+        path, mark, value = entry.groups()
         if value == b"unspecified":
             continue
         name = os.fsdecode(path)
@@ -222,11 +226,11 @@ def find_marked(
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Return the names with those of files about the whole project first, the others by the bytes of their paths."""
+    """Return the names with those of files about the whole project first, the others by their paths."""
 
-    def place(name: str) -> tuple[int, bytes]:
+    def place(name: str) -> tuple[int, str]:
         match = CONTEXT_FILES.fullmatch(name)
-        return match.lastindex or 0 if match else len(CONTEXT_FILES.pattern), os.fsencode(name)
+        return match.lastindex or 0 if match else len(CONTEXT_FILES.pattern), name
 
     return sorted(names, key=place)
 
@@ -277,7 +281,7 @@ def read_files(root: Path, names: Collection[str], redactor: Redactor, selection
 
     Once many texts are held, a section lets go of its own when the next one is read.
     """
-    held = 0
+    held, read_again = 0, partial(_read_again, root, redactor, selection)
     with Tree(root) as tree:
         for name in names:
             try:
@@ -290,7 +294,7 @@ def read_files(root: Path, names: Collection[str], redactor: Redactor, selection
             except OSError as error:
                 selection.leave_out(*_why_unread(root, name, error))
             else:
-                yield (section := Section(name, size, text, partial(_read_again, root, name, redactor, selection)))
+                yield (section := Section(name, size, text, read_again))
                 held += len(text)
                 if held > _HELD:
                     section.release()
@@ -318,7 +322,7 @@ def _read_section(tree: Tree, name: str, redactor: Redactor, selection: Selectio
     return len(content), section
 
 
-def _read_again(root: Path, name: str, redactor: Redactor, selection: Selection) -> str:
+def _read_again(root: Path, redactor: Redactor, selection: Selection, name: str) -> str:
     try:
         with Tree(root) as tree:
             return _read_section(tree, name, redactor, selection)[1]

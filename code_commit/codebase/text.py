@@ -100,12 +100,12 @@ class Section:
 
     __slots__ = ("_read", "_text", "bytes", "name")
 
-    def __init__(self, name: str, size: int, text: str, read: Callable[[], str] = str) -> None:
+    def __init__(self, name: str, size: int, text: str, read: Callable[[str], str] = str) -> None:
         self.name, self.bytes, self._text, self._read = name, size, text, read
 
     @property
     def text(self) -> str:
-        return self._text or self._read()
+        return self._text or self._read(self.name)
 
     def release(self) -> None:
         self._text = ""
