@@ -12,9 +12,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from code_commit.codebase.grammars import script_of
 from code_commit.codebase.languages import is_language
 from code_commit.codebase.patterns import LONGEST, Entry, headings, heads
-from code_commit.codebase.syntax import is_function, name_of, read_tree, script_of
+from code_commit.codebase.syntax import is_function, name_of, read_tree
 
 if TYPE_CHECKING:
     import ast

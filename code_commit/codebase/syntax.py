@@ -1,44 +1,17 @@
-"""Syntax trees: the imports of a file and the heads of its classes, functions and types.
-
-The extra `outline` brings tree-sitter and the grammars.
-"""
+"""Syntax trees: the imports of a file and the heads of its classes, functions and types."""
 
 import functools
-import importlib
 import itertools
 import re
-import time
-import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from code_commit.codebase.macros import defined_by_macro, without_body, without_macros
+from code_commit.codebase.grammars import parse
+from code_commit.codebase.macros import defined_by_macro, without_body
 from code_commit.codebase.patterns import LONGEST, Entry
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
-
-_SUFFIXES = {
-    "python": "py pyi",
-    "rust": "rs",
-    "go": "go",
-    "javascript": "js jsx mjs cjs",
-    "typescript": "ts mts cts",
-    "tsx": "tsx",
-    "java": "java",
-    "c": "c",
-    "cpp": "h cc cpp cxx hh hpp hxx",
-    "ruby": "rb rake",
-    "php": "php",
-    "c_sharp": "cs",
-    "bash": "sh bash",
-    "kotlin": "kt kts",
-    "swift": "swift",
-    "scala": "scala sc",
-}
-_LANGUAGE_OF = {suffix: language for language, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
-_GRAMMARS = {"tsx": ("typescript", "language_tsx"), "typescript": ("typescript", "language_typescript")}
-_GRAMMARS["php"] = ("php", "language_php")
+    from tree_sitter import Node
 
 _KINDS = {
     "import": r"(import|future_import|package_(clause|decl|head)|preproc_include|use_decl|using_d|namespace_use"
@@ -84,15 +57,6 @@ _IMPLEMENTED = re.compile(r"impl_item|generic_type")  # of Rust: the block has t
 _NOT_OF_NAME = re.compile(r"<[^<>]*>|\(.*", re.DOTALL)
 _LONGEST_HEAD = 2000  # characters; longer decorators are left out
 
-_OWN_LINE = re.compile(
-    rb"(?P<before>\bclass[ \t]+\w+(?:<[^{}()\n]*>)?)"
-    rb"(?P<macro>[ \t]*\n\s*(?:(?:@[\w.]+(?:\([^()\n]*\))?|\w+)\s+)*constructor)(?=\s*\()"
-)  # a constructor of Kotlin
-_PAGES = {"vue", "svelte", "astro"}
-_PAGE_SCRIPT = re.compile(r"<script\b[^>]*>(.*?)</script>|\A\s*---\n(.*?)^---$", re.DOTALL | re.MULTILINE)
-_LONGEST_LINE = 10_000  # characters: a grammar can take gigabytes for a longer one
-_PIECE, _PARSING_TIME = 65_536, 0.5  # bytes, seconds
-
 
 class Tree(NamedTuple):
     """The entries of a parsed file; `has_errors` if its grammar does not know the syntax of more than bodies."""
@@ -106,11 +70,9 @@ def read_tree(suffix: str, text: str) -> Tree | None:
 
     Raises ValueError or RecursionError where it takes too long or nests too deeply.
     """
-    language = _LANGUAGE_OF.get(suffix, "")
-    if not language or max(map(len, text.split("\n"))) > _LONGEST_LINE or not (parser := _parser(language)):
+    if (parsed := parse(suffix, text)) is None:
         return None
-    source = text.encode()
-    root = _parsed(parser, _known_syntax(language, source))
+    language, source, root = parsed
     entries = [entry for node in root.named_children for entry in _lines(source, node, node.start_byte, 0)]
     if language in {"c", "cpp"}:
         entries = [
@@ -138,36 +100,9 @@ def _has_errors(node: "Node") -> bool:
     return False
 
 
-def script_of(suffix: str, text: str) -> tuple[str, str]:
-    """Return suffix and text of the code in a file: of a page with scripts these, each on its lines."""
-    if suffix not in _PAGES:
-        return suffix, text
-    at, pieces = 0, list[str]()
-    for match in _PAGE_SCRIPT.finditer(text):
-        start, end = match.span(match.lastindex or 0)
-        pieces += [re.sub(r"[^\n]", " ", text[at:start]), text[start:end]]
-        at = end
-    return "ts", "".join(pieces)
-
-
 def is_function(node: "Node") -> bool:
     """Tell whether a node is a function, or a variable that holds one, without an error in it."""
     return _kind(node.type) in {"head", "variable"} and not node.has_error
-
-
-def _known_syntax(language: str, source: bytes) -> bytes:
-    """Return a source with blanks for what its grammar does not know, so that each place and line stays.
-
-    These are macros of the C family, and in Kotlin the modifiers of a constructor on a line of its own.
-    """
-    if language in {"c", "cpp"}:
-        return without_macros(source)
-    return _OWN_LINE.sub(_commented, source) if language == "kotlin" else source
-
-
-def _commented(match: re.Match[bytes]) -> bytes:
-    lines = match["macro"].count(b"\n")
-    return match["before"] + b"/*" + b"\n" * lines + b" " * (len(match["macro"]) - lines - 4) + b"*/"
 
 
 def name_of(node: "Node") -> str:
@@ -183,27 +118,6 @@ def name_of(node: "Node") -> str:
     text = receiver[1] if receiver else node.text or b""
     name = _NOT_OF_NAME.sub("", text[:LONGEST].decode("utf-8", "replace")).strip("\"'`~*& ")
     return "" if node.named_child_count and _kind(node.type) else re.sub(r"::|->|#", ".", name)
-
-
-@functools.cache
-def _parser(language: str) -> "Parser | None":
-    grammar, function = _GRAMMARS.get(language, (language, "language"))
-    try:
-        from tree_sitter import Language, Parser
-
-        module = importlib.import_module(f"tree_sitter_{grammar}")
-    except ImportError:
-        return None
-    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # Swift's is a number, not a capsule
-        return Parser(Language(getattr(module, function)()))
-
-
-def _parsed(parser: "Parser", source: bytes) -> "Node":
-    """Return the root of the syntax tree. Raises ValueError where it takes too long: some sources take minutes."""
-    end = time.thread_time() + _PARSING_TIME
-    parser.reset()  # of a source before that took too long
-    tree = parser.parse(lambda at, _: source[at : at + _PIECE], progress_callback=lambda *_: time.thread_time() > end)
-    return tree.root_node
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from code_commit.codebase import languages, syntax
+from code_commit.codebase import grammars, languages
 from code_commit.codebase.outline import beside, brief, outline, read_definitions, without_fields
 
 SAMPLES = {path.stem: path.read_text().split("==== its outline\n") for path in Path(__file__).parent.glob("outlines/*")}
@@ -17,9 +17,9 @@ SAMPLES = {path.stem: path.read_text().split("==== its outline\n") for path in P
 @pytest.fixture
 def no_extra(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(sys.modules, "tree_sitter", None)
-    syntax._parser.cache_clear()
+    grammars._parser.cache_clear()
     yield
-    syntax._parser.cache_clear()
+    grammars._parser.cache_clear()
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -29,9 +29,9 @@ def test_the_outline_of_each_language(name):
 
 
 def test_every_language_has_its_grammar():
-    assert all(syntax._parser(language) for language in syntax._SUFFIXES)
-    assert {Path(name).suffix[1:] for name in SAMPLES} >= syntax._LANGUAGE_OF.keys() & {
-        suffixes.split()[0] for suffixes in syntax._SUFFIXES.values() if suffixes != "h cc cpp cxx hh hpp hxx"
+    assert all(grammars._parser(language) for language in grammars._SUFFIXES)
+    assert {Path(name).suffix[1:] for name in SAMPLES} >= grammars._LANGUAGE_OF.keys() & {
+        suffixes.split()[0] for suffixes in grammars._SUFFIXES.values() if suffixes != "h cc cpp cxx hh hpp hxx"
     }
 
 
@@ -134,7 +134,7 @@ def test_what_cannot_be_parsed_has_an_outline_or_none_and_is_no_error(extra, req
         "a\n" * 900 + "=" * 900,
     ]
     began = time.monotonic()
-    for suffix in [*(row.split()[0] for row in languages._ROWS), *syntax._LANGUAGE_OF, "md", "rst", "json", ""]:
+    for suffix in [*(row.split()[0] for row in languages._ROWS), *grammars._LANGUAGE_OF, "md", "rst", "json", ""]:
         for text in texts:
             assert len(outline(f"a.{suffix}", text)) <= 2 * len(text) + 9
     assert time.monotonic() - began < 60

@@ -1,0 +1,115 @@
+"""The grammars: which one reads a file, and the syntax tree that it makes of it.
+
+The extra `outline` brings tree-sitter and the grammars.
+"""
+
+import functools
+import importlib
+import re
+import time
+import warnings
+from typing import TYPE_CHECKING, NamedTuple
+
+from code_commit.codebase.macros import without_macros
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+_SUFFIXES = {
+    "python": "py pyi",
+    "rust": "rs",
+    "go": "go",
+    "javascript": "js jsx mjs cjs",
+    "typescript": "ts mts cts",
+    "tsx": "tsx",
+    "java": "java",
+    "c": "c",
+    "cpp": "h cc cpp cxx hh hpp hxx",
+    "ruby": "rb rake",
+    "php": "php",
+    "c_sharp": "cs",
+    "bash": "sh bash",
+    "kotlin": "kt kts",
+    "swift": "swift",
+    "scala": "scala sc",
+}
+_LANGUAGE_OF = {suffix: language for language, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
+_GRAMMARS = {"tsx": ("typescript", "language_tsx"), "typescript": ("typescript", "language_typescript")}
+_GRAMMARS["php"] = ("php", "language_php")
+
+_OWN_LINE = re.compile(
+    rb"(?P<before>\bclass[ \t]+\w+(?:<[^{}()\n]*>)?)"
+    rb"(?P<macro>[ \t]*\n\s*(?:(?:@[\w.]+(?:\([^()\n]*\))?|\w+)\s+)*constructor)(?=\s*\()"
+)  # a constructor of Kotlin
+_PAGES = {"vue", "svelte", "astro"}
+_PAGE_SCRIPT = re.compile(r"<script\b[^>]*>(.*?)</script>|\A\s*---\n(.*?)^---$", re.DOTALL | re.MULTILINE)
+_LONGEST_LINE = 10_000  # characters: a grammar can take gigabytes for a longer one
+_PIECE, _PARSING_TIME = 65_536, 0.5  # bytes, seconds
+
+
+class Parsed(NamedTuple):
+    """A file's language and source, and the root of its syntax tree, with the places and lines of the source."""
+
+    language: str
+    source: bytes
+    root: "Node"
+
+
+def parse(suffix: str, text: str) -> Parsed | None:
+    """Return the syntax tree of a file, None where no grammar is there for it.
+
+    Raises ValueError where it takes too long.
+    """
+    language = _LANGUAGE_OF.get(suffix, "")
+    if not language or max(map(len, text.split("\n"))) > _LONGEST_LINE or not (parser := _parser(language)):
+        return None
+    source = text.encode()
+    return Parsed(language, source, _root(parser, _known_syntax(language, source)))
+
+
+def _root(parser: "Parser", source: bytes) -> "Node":
+    """Return the root of the syntax tree. Raises ValueError where it takes too long: some sources take minutes."""
+    end = time.thread_time() + _PARSING_TIME
+    parser.reset()  # of a source before that took too long
+    tree = parser.parse(lambda at, _: source[at : at + _PIECE], progress_callback=lambda *_: time.thread_time() > end)
+    return tree.root_node
+
+
+@functools.cache
+def _parser(language: str) -> "Parser | None":
+    grammar, function = _GRAMMARS.get(language, (language, "language"))
+    try:
+        from tree_sitter import Language, Parser
+
+        module = importlib.import_module(f"tree_sitter_{grammar}")
+    except ImportError:
+        return None
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # Swift's is a number, not a capsule
+        return Parser(Language(getattr(module, function)()))
+
+
+def _known_syntax(language: str, source: bytes) -> bytes:
+    """Return a source with blanks for what its grammar does not know, so that each place and line stays.
+
+    These are macros of the C family, and in Kotlin the modifiers of a constructor on a line of its own.
+    """
+    if language in {"c", "cpp"}:
+        return without_macros(source)
+    return _OWN_LINE.sub(_commented, source) if language == "kotlin" else source
+
+
+def _commented(match: re.Match[bytes]) -> bytes:
+    lines = match["macro"].count(b"\n")
+    return match["before"] + b"/*" + b"\n" * lines + b" " * (len(match["macro"]) - lines - 4) + b"*/"
+
+
+def script_of(suffix: str, text: str) -> tuple[str, str]:
+    """Return suffix and text of the code in a file: of a page with scripts these, each on its lines."""
+    if suffix not in _PAGES:
+        return suffix, text
+    at, pieces = 0, list[str]()
+    for match in _PAGE_SCRIPT.finditer(text):
+        start, end = match.span(match.lastindex or 0)
+        pieces += [re.sub(r"[^\n]", " ", text[at:start]), text[start:end]]
+        at = end
+    return "ts", "".join(pieces)
