@@ -20,7 +20,7 @@ from code_commit.codebase.near import find_near, has_test_name, imports_any, is_
 from code_commit.codebase.outline import Definition, beside, brief, outline, read_definitions, without_fields
 from code_commit.codebase.parts import FileRequest, find_part
 from code_commit.codebase.rank import Survey, rank
-from code_commit.codebase.select import in_order
+from code_commit.codebase.select import place_of
 from code_commit.codebase.text import NAMES_LINE, Section, list_names, part_of, part_section
 from code_commit.exchange import weigh
 from code_commit.files import folders_of
@@ -116,8 +116,7 @@ class Strategy(ABC):
 
     def sections(self) -> list[Section]:
         """Return the files in the order of a codebase."""
-        places = {name: place for place, name in enumerate(in_order(file.name for file in self.survey.files))}
-        return sorted(self.survey.files, key=lambda file: places[file.name])
+        return sorted(self.survey.files, key=lambda file: place_of(file.name))
 
     def named(self) -> set[str]:
         """Return the files that the query or the mentions name, a README or a LICENSE by this word too."""

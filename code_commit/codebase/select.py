@@ -151,7 +151,7 @@ def select_files(project: Project, rollup_exclude: Sequence[str], request: Codeb
         selection.warnings += told  # not of a pattern for any project, as *.svg
     for name in sorted(dropped):
         selection.leave_out(dropped[name], name)
-    selection.names = in_order(name for name in names if name not in dropped)
+    selection.names = sorted((name for name in names if name not in dropped), key=place_of)
     if project.git is not None:
         selection.untracked = [name for name in selection.names if not paths[name]]
     return selection
@@ -225,14 +225,10 @@ def find_marked(
     return marked
 
 
-def in_order(names: Iterable[str]) -> list[str]:
-    """Return the names with those of files about the whole project first, the others by their paths."""
-
-    def place(name: str) -> tuple[int, str]:
-        match = CONTEXT_FILES.fullmatch(name)
-        return match.lastindex or 0 if match else len(CONTEXT_FILES.pattern), name
-
-    return sorted(names, key=place)
+def place_of(name: str) -> tuple[int, str]:
+    """Return the key that sorts the files of a codebase: those about the whole project first, the others by path."""
+    match = CONTEXT_FILES.fullmatch(name)
+    return match.lastindex or 0 if match else len(CONTEXT_FILES.pattern), name
 
 
 def fit_names(root: Path, paths: Collection[str], selection: Selection) -> list[str]:
