@@ -186,7 +186,7 @@ def _is_named(path: str, text: str) -> bool:
     """Tell whether a text has a path, or its name on the line that lists its folder."""
     folder, _, name = path.rpartition("/")
     lists = re.findall(rf"(?m)^{re.escape(folder)}/: .*", text)
-    return path in text or any(f" {name} (" in line for line in lists)
+    return path in text or any(re.search(rf" {re.escape(name)}(?: \(|,|$)", line) for line in lists)
 
 
 def _read_for(tool: Tool, root: Path, commit: Commit) -> Counter[str]:

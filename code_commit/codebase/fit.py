@@ -21,7 +21,7 @@ from code_commit.codebase.outline import Definition, beside, brief, outline, rea
 from code_commit.codebase.parts import FileRequest, find_part
 from code_commit.codebase.rank import Survey, rank
 from code_commit.codebase.select import place_of
-from code_commit.codebase.text import NAMES_LINE, Section, list_names, part_of, part_section
+from code_commit.codebase.text import NAMES_LINE, Section, folder_of, list_names, name_in_folder, part_of, part_section
 from code_commit.exchange import weigh
 from code_commit.files import folders_of
 from code_commit.project import BUILD_SCRIPT
@@ -32,12 +32,13 @@ _BESIDE, _SHARE_BESIDE = 9_600, 4  # characters of outlines beside the chosen te
 _JUDGES, _JUDGES_OF_CHOICE, _SHORT_JUDGE = 48_000, 12_000, 4_000
 """Bytes of files that build.sh names, after and in a choice; of one that is whole where parts of it can be shown."""
 _NO_ROOM = "no room for an outline, or nothing to outline, with their bytes:\n"
+_NOT_OUTLINED = "no room for an outline, or nothing to outline, bytes of long ones:\n"
 _FAR = "not next to a chosen file, or nothing to outline, with their bytes:\n"
 _UNNAMED = "and {:,} more{}\n"
 _LONGEST_FOLDERS, _SHARE_OF_FOLDERS = 2_000, 50
 _NAMED_BESIDE = 5_000  # characters of names after a choice
 _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5  # of the room, one part in five each
-_SHARE_OF_NAMES_IN_CHOICE = 11
+_SHARE_OF_NAMES_IN_CHOICE = 20
 _MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more files are read
 _FIRST, _LONGEST_OF_FIRST, _LONGEST_OUTLINE = 8, 2_200, 520  # for a choice: files, characters of each, of another
 _LAST, _LONGEST_OF_LAST, _PLAIN = 20, 260, 3  # behind so many: of each; of others, lines that share no word: one part
@@ -98,6 +99,7 @@ class Strategy(ABC):
     longest: int = sys.maxsize
 
     words_of_names: ClassVar[str] = _NO_ROOM
+    sized: ClassVar[int] = 0  # bytes, from which on the names of a folder have their sizes
     shows_heads: ClassVar[bool] = True
 
     def fit(self, room: int) -> tuple[str, Views]:
@@ -203,7 +205,7 @@ class Outlines(Strategy):
     """Show what a choice reads: files for all tasks, `most` short outlines of the best others, names of the rest.
 
     `fixed` files have no outline, unless build.sh names them. The `first` outlines are longer than the others. With
-    `counts_short` the short files of a folder are counted, but those with a word of the query in their path.
+    `counts_short` short files of a folder, and copies, are counted, but those with a word of the query in their path.
     """
 
     most: int
@@ -212,6 +214,8 @@ class Outlines(Strategy):
     most_of_one: int = _LONGEST_OF_FIRST
     counts_short: bool = True
     shows_heads: ClassVar[bool] = False
+    words_of_names: ClassVar[str] = _NOT_OUTLINED
+    sized: ClassVar[int] = PART + 1
 
     def pack(self, ranked: Sequence[Section], budget: _Budget) -> "_Packed":
         """Return the texts of files for all tasks, the outlines of the best ones, and other names."""
@@ -226,7 +230,16 @@ class Outlines(Strategy):
         counted = self._counted(others) if self.counts_short else ()
         called = self._called(others)
         named = sorted((f for f in others if f.name not in counted), key=lambda file: file.name not in called)
-        return _Packed(whole, parts, {*budget.add(_names(named), room // _SHARE_OF_NAMES_IN_CHOICE, misses=0)})
+        names = budget.add(self._names(named), room // _SHARE_OF_NAMES_IN_CHOICE, misses=0)
+        return _Packed(whole, parts, {*names})
+
+    def _names(self, files: Iterable[Section]) -> Iterator[tuple[str, str]]:
+        """Yield files with what each adds to the list of names, where the files of a folder share a line."""
+        begun = set[str]()
+        for file in files:
+            folder = folder_of(file)
+            yield file.name, f"{name_in_folder(file, self.sized)}, " if folder in begun else file.as_name
+            begun.update([folder] if folder else ())
 
     def _called(self, files: Iterable[Section]) -> set[str]:
         """Return the files that have a word of the query in their own name, which few of them have."""
@@ -235,11 +248,17 @@ class Outlines(Strategy):
         return {name for name, shared in words.items() if any(often[word] <= _FEW_CALLED for word in shared)}
 
     def _counted(self, files: Iterable[Section]) -> set[str]:
-        """Return the short files of folders with many of them, but those with a word of the query in their path."""
+        """Return short files where a folder has many, and copies, but those with a word of the query in their path.
+
+        A copy has the name and the size of many others, as a license in each package does.
+        """
         told = {*(name.lower() for name in self.survey.mentions.lines), *self.survey.shared.words}
-        short = [f.name for f in files if f.bytes < _SHORT and not any(word in f.name.lower() for word in told)]
+        untold = [file for file in files if not any(word in file.name.lower() for word in told)]
+        short = [file.name for file in untold if file.bytes < _SHORT]
         many = Counter(name.rpartition("/")[0] for name in short)
-        return {name for name in short if many[name.rpartition("/")[0]] > _MANY_SHORT}
+        alike = Counter((file.name.rpartition("/")[2], file.bytes) for file in untold)
+        copies = {file.name for file in untold if alike[file.name.rpartition("/")[2], file.bytes] > _MANY_SHORT}
+        return copies.union(name for name in short if many[name.rpartition("/")[0]] > _MANY_SHORT)
 
     def _outlines(self, files: Iterable[Section]) -> Iterator[tuple[str, str]]:
         shown, short = 0, replace(self, first=0, most_of_one=_LONGEST_OUTLINE)
@@ -345,7 +364,7 @@ def _lay_out(
     texts += [packed.in_part[name] for name in of_kind(views, Outline)]
     named = [file for file in sections if file.name in packed.names]
     unnamed = [file for file in ranked if file.name not in views and file.name not in packed.names]
-    told = strategy.words_of_names + list_names(named)
+    told = strategy.words_of_names + list_names(named, strategy.sized)
     told += _UNNAMED.format(len(unnamed), _folders(unnamed, longest)) if unnamed else ""
     texts.append(f"{NAMES_LINE}\n{told}\n" if named or unnamed else "")
     views.update((file.name, Name(file.bytes)) for file in chain(named, unnamed))

@@ -53,7 +53,7 @@ _DRESSED = (
     r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"'`]?"
     r"(?:\s+\((?:outline|[\d,]+ bytes?)[^()]*\))?(?:\s+---)?[,;]?"
 )  # a path in a list: with a bullet, quotes or `./`, or a line of the codebase
-_IN_FOLDER = r"([^,()]+) \([\d,]+\)"  # of a line with the names of a folder: `a.py (1,234)`
+_IN_FOLDER = r"([^,()]+?)(?: \([\d,]+\))?"  # of a line with the names of a folder: `a.py (1,234)`
 _LONGEST_LINE = 500
 _LARGEST = 5
 
@@ -284,18 +284,29 @@ def names_at_end(text: str) -> list[str]:
     return [name for line in lines for name in _names_in(line) if name]
 
 
-def list_names(files: Iterable[Section]) -> str:
-    """Return lines with the names and bytes of files, those of a folder on one line."""
+def list_names(files: Iterable[Section], sized: int = 0) -> str:
+    """Return lines with the names of files, those of a folder on one line, and their bytes from so many on."""
     folders = dict[str, list[Section]]()
     for file in files:
-        folders.setdefault(file.name.rpartition("/")[0], []).append(file)
-    return "".join(_list_folder(folder, inside) for folder, inside in folders.items())
+        folders.setdefault(folder_of(file) or file.name, []).append(file)
+    return "".join(_list_folder(folder, inside, sized) for folder, inside in folders.items())
 
 
-def _list_folder(folder: str, files: Sequence[Section]) -> str:
-    line = f"{folder}/: {', '.join(f'{file.name[len(folder) + 1 :]} ({file.bytes:,})' for file in files)}\n"
-    is_clear = _names_in(line.rstrip("\n")) == [file.name for file in files]
-    return line if folder and len(files) > 1 and is_clear else "".join(file.as_name for file in files)
+def folder_of(file: Section) -> str:
+    """Return the folder of a file whose name can stand in the line of its folder, else ""."""
+    folder, _, name = file.name.rpartition("/")
+    return "" if "/: " in file.name or re.search(r"[,()]", name) else folder
+
+
+def name_in_folder(file: Section, sized: int) -> str:
+    """Return the name of a file without its folder, with its bytes from so many on."""
+    name = file.name.rpartition("/")[2]
+    return f"{name} ({file.bytes:,})" if file.bytes >= sized else name
+
+
+def _list_folder(folder: str, files: Sequence[Section], sized: int) -> str:
+    one = len(files) == 1
+    return files[0].as_name if one else f"{folder}/: {', '.join(name_in_folder(file, sized) for file in files)}\n"
 
 
 def _names_in(line: str) -> list[str]:

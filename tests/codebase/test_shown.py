@@ -143,19 +143,24 @@ def test_the_tests_of_the_build_are_shown_by_name_and_those_of_the_task_whole(ro
         assert "def test_other_0 L" in (log / "1-query.txt").read_text(), "its names with lines"
 
 
-def test_many_short_files_are_counted_in_a_choice_but_not_in_a_folder_that_is_asked_for(
+def test_many_short_files_and_copies_are_counted_in_a_choice_but_not_in_a_folder_that_is_asked_for(
     root: Path, run_code_commit: Run
 ):
     (root / "data").mkdir()
     for name in ("one", "two", "three", "four", "five", "quicker"):
         (root / f"data/{name}.json").write_text("{}\n")
+    for number in range(4):
+        (root / f"packs/{number}").mkdir(parents=True)
+        (root / f"packs/{number}/terms.csv").write_text("x" * 500)
+        (root / f"packs/{number}/own.csv").write_text("x" * (500 + number))
     git(root, "add", "-A")
     again = "^^^files\ndata/\nlib/core.py\n^^^end\n"
     rolled_up(run_code_commit, root, "--select", *recorded(root, again, CHOICE))
     first, second = ((the_log(root) / f"{number}-query.txt").read_text() for number in (1, 2))
     assert "data/quicker.json (3 bytes)" in first
-    assert ("two.json" in first, "\ndata/: five.json (3), four.json (3), " in second) == (False, True)
+    assert ("two.json" in first, "\ndata/: five.json, four.json, " in second) == (False, True)
     assert " data 5" in first
+    assert ("packs/3/own.csv" in first, "terms.csv" in first, "packs/3 1" in first) == (True, False, True)
 
 
 def test_what_serves_no_task_is_whole_only_where_the_task_names_it(root: Path, run_code_commit: Run):

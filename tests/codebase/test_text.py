@@ -89,3 +89,7 @@ def test_the_names_of_a_folder_stand_on_one_line_unless_one_of_them_could_be_mis
     listed = list_names(Section(name, 1_234, "") for name in names)
     assert "\nlib/: a.py (1,234), b c.py (1,234)\nlib/in/e.py (1,234 bytes)\nodd/f, g (1).py (1,234 bytes)\n" in listed
     assert names_at_end(f"{NAMES_LINE}\nwhy:\n{listed}and 3 more: lib 3\n\n") == names
+    sizes = {"lib/a.py": 12_001, "lib/b c.py": 12_000}
+    some = list_names((Section(name, size, "") for name, size in sizes.items()), 12_001)
+    assert some == "lib/: a.py (12,001), b c.py\n"
+    assert names_at_end(f"{NAMES_LINE}\nwhy:\n{some}\n") == [*sizes]
