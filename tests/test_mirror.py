@@ -36,6 +36,7 @@ ELSEWHERE = {
     "llm/__init__.py": "llm/test_answers.py",
     "llm/gemini.py": "llm/test_requests.py",
     "llm/values.py": "llm/test_usage.py",
+    "llm/words.py": "llm/test_refusals.py",
     "parse/fences.py": "parse/test_parse.py",
     "project.py": "check/test_plan.py",
     "runs/attempt_log.py": "runs/test_log.py",

@@ -31,11 +31,11 @@ from code_commit.files import is_folder
 from code_commit.git import UnansweredError
 from code_commit.llm.addresses import require_address
 from code_commit.llm.certificates import Certificate, require_certificate
-from code_commit.llm.http import proxy_of
 from code_commit.llm.keys import Keys, choose_selector, find_secrets, key_of, load_keys
 from code_commit.llm.local import find_server, with_window
 from code_commit.llm.models import bound_base_url, choose_fallback, choose_model, require_price, warn_of_model
 from code_commit.llm.programs import words_of
+from code_commit.llm.proxies import proxy_of
 from code_commit.llm.reach import reach_of
 from code_commit.llm.vendor import ApiKey, LlmConfig, ModelChoice
 from code_commit.paths.protected import watched_from_build

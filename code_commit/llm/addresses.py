@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from code_commit.errors import Named, NotSetUpError
 from code_commit.files import read_regular_file
-from code_commit.llm.http import is_this_machine
 from code_commit.llm.models import VENDORS, bound_in, check_base_url
+from code_commit.llm.proxies import is_this_machine
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.settings import COMMAND_LINE, ENVIRONMENT_PREFIX, FILE, LOG, USER

@@ -10,10 +10,11 @@ from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import DONE, Call, Events
 from code_commit.llm.http import Endpoint, PassingFailure, Reply
-from code_commit.llm.refusals import RefusedRequestError, has_error
+from code_commit.llm.refusals import RefusedRequestError
 from code_commit.llm.usage import Counts, first_count, maybe_count, usage_of
 from code_commit.llm.values import count_of, larger_counts, list_of, member, members_of, text_of
 from code_commit.llm.vendor import API, Model, PriceChange, TokenCounter, Vendor, bearer_header, cut_off, max_output
+from code_commit.llm.words import has_error
 from code_commit.settings import Price, Settings
 
 _PIECES = frozenset(["message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop"])
@@ -64,7 +65,7 @@ def read(call: Call, reply: Reply) -> Response:
     text = "".join(text_of(block, "text") for block in blocks if text_of(block, "type") == "text")
     reason = text_of(message, "stop_reason") or (DONE if text and not call.is_stream else "")
     if not reason:
-        raise call.broken("no stop_reason")
+        raise call.broken("no stop_reason", reply)
     return Response(
         text=text,
         finish_reason=reason,

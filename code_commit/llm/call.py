@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NoReturn, TypeVar
 
 from code_commit.errors import LLMError, LLMErrorKind
@@ -18,17 +18,11 @@ from code_commit.llm.http import (
     Reply,
     Timing,
 )
-from code_commit.llm.refusals import (
-    RefusedRequestError,
-    error_message,
-    has_words,
-    is_error,
-    may_be_paid,
-    refusal_of,
-    unwrapped,
-)
-from code_commit.llm.values import json_or_text, text_of
+from code_commit.llm.refusals import RefusedRequestError, can_come, may_be_paid, refusal_of
+from code_commit.llm.values import json_or_text, members_of, text_of
+from code_commit.llm.words import error_message, has_words, is_error, unwrapped
 from code_commit.runs.words import duration
+from code_commit.terminal import shown
 
 T = TypeVar("T")
 HasAnswer = Callable[[Any], bool]  # tells whether a body, or an event, holds a part of an answer
@@ -140,6 +134,7 @@ class Call:
         """Raise RefusedRequestError or PassingFailure if the reply is a refusal, or no JSON object."""
         body = unwrapped(reply.body)
         if reply.is_success and has_answer(body):
+            self.connection.is_proven = True
             return
         if reply.is_success and isinstance(body, dict) and not has_words(body):
             return
@@ -155,17 +150,25 @@ class Call:
         failure.reply = reply
         return failure
 
-    def garbage(self, reply: Reply) -> PassingFailure:
+    def garbage(self, reply: Reply) -> RefusedRequestError | PassingFailure:
+        """Return what a reply in no form of this API comes to. The API may not be there until it has answered."""
         words = error_message(reply.body, self.endpoint)
         said = f' but with "{words}"' if words else ""
-        return PassingFailure(
-            f"{self.endpoint.host} did not answer with this API's JSON{said}: check --base-url", reply=reply
-        )
+        reason = f"{self.endpoint.host} did not answer with this API's JSON{said}"
+        if self.connection.is_proven or can_come(reply.body):
+            return PassingFailure(f"{reason}: check --base-url", reply=reply)
+        return RefusedRequestError(reason, "name the address of the API with --base-url", "refused", reply)
 
-    def broken(self, missing: str) -> RefusedRequestError | PassingFailure:
-        """Return the failure of a stream without its end: what it said beside its events, else that it ended early."""
+    def broken(self, missing: str, reply: Reply | None = None) -> RefusedRequestError | PassingFailure:
+        """Return the failure of an answer without its end: what the stream said beside its events, else that it ended
+        early. A whole reply without an answer would come again.
+        """
         if self._notice is not None:
             return self.refusal(Reply(200, {}, self._notice))
+        if reply and not self.is_stream:
+            held = ", ".join(shown(str(name)) for name in islice(members_of(reply.body), 8))
+            said = f"{self.endpoint.host} sent a whole reply without an answer ({missing}; it has {held or 'nothing'})"
+            return RefusedRequestError(said, "check --model and --base-url, or name another model", "refused", reply)
         return PassingFailure(f"the stream of {self.endpoint.host} ended early ({missing})")
 
     def tell_late(self, failure: RefusedRequestError | PassingFailure) -> None:
@@ -260,7 +263,7 @@ class Call:
             if isinstance(event, str) and text[:1] in (b"{", b"["):
                 raise PassingFailure(f"the stream of {self.endpoint.host} is damaged")
             if has_answer(event):
-                self._notice = None
+                self._notice, self.connection.is_proven = None, True
             elif text and (name == "error" or is_error(event)):
                 raise self.refusal(Reply(200, {}, event))
             elif (isinstance(event, dict) or b" " in text) and has_words(event):

@@ -9,21 +9,19 @@ from code_commit.grammar import CLOSING
 from code_commit.llm.call import DONE, Call, Events, truncated_prompt
 from code_commit.llm.http import Endpoint, PassingFailure, Reply
 from code_commit.llm.openai import takes_cache_options
-from code_commit.llm.refusals import RefusedRequestError, has_error
+from code_commit.llm.refusals import RefusedRequestError
 from code_commit.llm.usage import Counts, first_count, maybe_count, plain_name, usage_of, with_plain_names
 from code_commit.llm.values import count_of, has_count, larger_counts, list_of, member, members_of, text_of
 from code_commit.llm.vendor import API, Model, Vendor, cut_off, estimate_tokens
+from code_commit.llm.words import has_error
 from code_commit.marks import find_marks
 from code_commit.settings import Price
 
 _ENDS = (
     ("filtered", r"filter|safety|recitation|sensitive|block|prohibited|refus|guardrail|moderat"),
     ("broken", r"error|abort|cancel|fail|insufficient|interrupt|time_?out|unavailable"),
-    (
-        "complete",
-        r"^(finish_reason_)?(stop(_sequence|ped)?|eo[sd](_token)?|end(_turn)?|completed?|finish(ed)?|done|\[done\])$",
-    ),
     ("cut off", r"length|max|limit|window|trunc"),
+    ("complete", r"(?<![a-z])(stop|end|eo[sdt]|done|complete|normal|success|finish(?!_reason))"),
 )
 """The ends of an answer by the words of its finish reason; the first that fits counts."""
 _CLOSING_FENCE = re.compile(rf"\^{{3}}[ \t]*({'|'.join(CLOSING)})?\s*")
@@ -87,7 +85,7 @@ def read(call: Call, reply: Reply) -> Response:
     text = _content(member(choice, "message", "content"))
     finish = _finish_of(choice) or (DONE if text and not call.is_stream else "")
     if not finish:
-        raise call.broken("no finish_reason")
+        raise call.broken("no finish_reason", reply)
     if _end_of(finish) == "broken":
         errors = [member(choice, "error"), member(completion, "error")]
         raise call.refusal(reply, f"{call.endpoint.host} broke the answer off (finish_reason {finish})", errors)
@@ -277,8 +275,14 @@ _REASONING = (
 _SMALLEST_WINDOW = 256
 """Some servers send a constant: no server's window is smaller than this, so a smaller count is not believed."""
 
-_MOST_OVERESTIMATED = 2.5
-"""The estimate is never so many times too high: no codebase has eight characters per token."""
+_MOST_OVERESTIMATED, _OVERESTIMATED_AT_WINDOW = 2.5, 1.75
+"""The estimate is never so many times too high: no codebase has eight characters per token. With fewer than that, but
+more than five, a count that is a window's size tells what was read."""
+
+
+def _is_window(tokens: int) -> bool:
+    """Tell whether a count is the size of a window, a few tokens more or less; Ollama keeps its half and two more."""
+    return (tokens + 2) % 1024 <= 6
 
 
 def _refuse_truncated_prompt(call: Call, completion: Any, answer: str) -> None:
@@ -289,7 +293,8 @@ def _refuse_truncated_prompt(call: Call, completion: Any, answer: str) -> None:
     estimate = estimate_tokens("".join(message["content"] for message in call.body["messages"]))
     counts, used = _counts(member(completion, "usage")), usage(completion)
     most = max(used.input, (counts.input or 0) + counts.cached + counts.written, (counts.total or 0) - used.output)
-    if most < _SMALLEST_WINDOW or most * _MOST_OVERESTIMATED >= estimate:
+    overestimated = _OVERESTIMATED_AT_WINDOW if _is_window(most) else _MOST_OVERESTIMATED
+    if most < _SMALLEST_WINDOW or most * overestimated >= estimate:
         return
     raise truncated_prompt(call, f"read only {most:,} tokens", estimate, answer)
 

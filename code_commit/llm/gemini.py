@@ -11,10 +11,10 @@ from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import Call
 from code_commit.llm.http import Endpoint, Reply
 from code_commit.llm.jobs import failure_of, is_job
-from code_commit.llm.refusals import error_message
 from code_commit.llm.usage import Counts, maybe_count, usage_of
 from code_commit.llm.values import count_of, list_of, member, text_of
 from code_commit.llm.vendor import API, Model, PriceChange, TokenCounter, Vendor, cut_off
+from code_commit.llm.words import error_message
 from code_commit.settings import Price
 
 _CUT_OFF = ("incomplete", "requires_continuation")

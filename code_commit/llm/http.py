@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import RequestBody
 from code_commit.llm.certificates import Certificate, tls_context
-from code_commit.llm.proxies import proxy_for
+from code_commit.llm.proxies import is_this_machine, proxy_of
 from code_commit.llm.values import json_or_text
 from code_commit.settings import Settings
 from code_commit.terminal import shown
@@ -23,6 +23,7 @@ from code_commit.terminal import shown
 E = TypeVar("E", bound=BaseException)
 FailureKind = Literal["busy", "refused", "unresolved", "missing"]
 _LONGEST_UNPACKED = 1 << 20  # in bytes, of a refusal
+_FOR_EVER = 1e9  # in seconds; what a socket takes ends at nine times that
 _PAUSE_UNREACHED = 2.5  # in seconds, four times: a local server silent for ten seconds is not running
 
 
@@ -61,9 +62,6 @@ class Endpoint(NamedTuple):
     @property
     def is_local(self) -> bool:
         return is_this_machine(urlsplit(self.base_url).hostname or "")
-
-
-_FOR_EVER = 1e9  # in seconds; what a socket takes ends at nine times that
 
 
 class Timing(NamedTuple):
@@ -160,6 +158,8 @@ class Connection:
         """The end of the current call, on the clock of `timing`."""
         self.has_sent = False
         """Whether any part of the latest request may have reached the API."""
+        self.is_proven = False
+        """Whether the API has answered here, in a form of its own."""
         self._socket: Any = None
         self._is_shut, self._is_connected, self._was_connected = False, False, False
         context, proxy = tls_context(endpoint.base_url, certificate), proxy_of(endpoint.base_url)
@@ -312,14 +312,6 @@ class Connection:
         return failure
 
 
-def proxy_of(base_url: str) -> str | None:
-    """Return the proxy to an address. None leads to this machine: the request may be plain http, and it holds the key.
-
-    Raises NotSetUpError.
-    """
-    return None if is_this_machine(urlsplit(base_url).hostname or "") else proxy_for(base_url)
-
-
 def _keep_alive(connected: Any, first: int, every: int, times: int) -> None:
     """Let TCP ask whether a silent host is there, so that a silence alone is no error."""
     import socket
@@ -401,8 +393,3 @@ def _find_cause(error: BaseException | None, kind: type[E]) -> E | None:
     while error is not None and not isinstance(error, kind):
         error = error.__cause__ or error.__context__
     return error
-
-
-def is_this_machine(host: str) -> bool:
-    """Tell whether a host name can only mean this machine."""
-    return re.fullmatch(r"(?i)localhost|127(\.\d{1,3}){3}|::1", host) is not None

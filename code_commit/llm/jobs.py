@@ -11,9 +11,10 @@ from code_commit.exchange import RequestBody
 from code_commit.llm.call import Call
 from code_commit.llm.events import LONGEST_BEGIN, begins_stream, read_events
 from code_commit.llm.http import PassingFailure, Reply
-from code_commit.llm.refusals import RefusedRequestError, members_with_words, unwrapped
+from code_commit.llm.refusals import RefusedRequestError
 from code_commit.llm.values import json_or_text, list_of, member, text_of
 from code_commit.llm.waits import asked_wait
+from code_commit.llm.words import members_with_words, unwrapped
 
 _FINAL = """
     completed incomplete failed cancelled canceled expired budget_exceeded requires_action requires_continuation
@@ -40,6 +41,7 @@ def run_job(call: Call, path: str) -> Reply:
 def fetch_job(call: Call, path: str, job_id: str) -> Reply:
     """Return the final reply of an earlier call's job. Raises LLMError at the deadline, or if the job is unknown."""
     job_path = _path_of(path, job_id)
+    call.connection.is_proven = True  # by the job
     return _follow(call, job_path, _fetch(call, job_path))
 
 

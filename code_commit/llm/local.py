@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from code_commit.llm.http import Endpoint, at, is_this_machine
+from code_commit.llm.http import Endpoint, at
 from code_commit.llm.models import VENDORS, check_base_url
+from code_commit.llm.proxies import is_this_machine
 from code_commit.llm.reach import reach_of
 from code_commit.llm.values import count_of, json_or_text, list_of, member, members_of, text_of
 from code_commit.llm.vendor import LlmConfig

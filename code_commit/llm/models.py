@@ -10,8 +10,9 @@ from urllib.parse import parse_qsl
 from code_commit.errors import Message, Named, NoKeyError, NotSetUpError, TooLittleMoneyError
 from code_commit.exchange import Prompt, Usage
 from code_commit.llm import anthropic, chat, command, gemini, openai, replay
-from code_commit.llm.http import at, is_this_machine
+from code_commit.llm.http import at
 from code_commit.llm.ledger import ROUNDING
+from code_commit.llm.proxies import is_this_machine
 from code_commit.llm.vendor import LlmConfig, Model, ModelChoice, Vendor, estimate_tokens, max_output, most_tokens
 from code_commit.project import AGENT_CONFIG
 from code_commit.settings import SERVER, USER, Facet, Price, Settings, did_you_mean, settings_for
@@ -23,7 +24,6 @@ VENDORS: dict[str, Vendor] = {
 """In the order in which keys are tried when no model is named."""
 
 UNLIMITED = 10**12  # tokens of a model whose window is unknown
-
 _MILLION = 1_000_000
 _BYTES_PER_TOKEN, _LARGEST_ROOM = 8, 1_000_000
 _LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "vllm": 8000, "llama.cpp": 8080}  # the default port of each

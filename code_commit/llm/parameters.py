@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from code_commit.exchange import Prompt
 from code_commit.llm.http import Reply
-from code_commit.llm.refusals import named_parameters, said_by
+from code_commit.llm.words import named_parameters, said_by
 from code_commit.settings import Settings
 
 _REFUSING_STATUSES = frozenset({400, 404, 422})

@@ -10,6 +10,14 @@ from urllib.parse import urlsplit
 from code_commit.errors import NotSetUpError
 
 
+def proxy_of(base_url: str) -> str | None:
+    """Return the proxy to an address. None leads to this machine: the request may be plain http, and it holds the key.
+
+    Raises NotSetUpError.
+    """
+    return None if is_this_machine(urlsplit(base_url).hostname or "") else proxy_for(base_url)
+
+
 def proxy_for(url: str, environment: Mapping[str, str] = os.environ) -> str | None:
     """Return the proxy to an address, None for none. Raises NotSetUpError, which names the variable that is at fault.
 
@@ -69,3 +77,8 @@ def _is_named(host: str, port: str, entry: str) -> bool:
         return ipaddress.ip_address(host) in network
     suffix = name.removeprefix("*").removeprefix(".")
     return bool(suffix) and (host == suffix or host.endswith(f".{suffix}"))
+
+
+def is_this_machine(host: str) -> bool:
+    """Tell whether a host name can only mean this machine."""
+    return re.fullmatch(r"(?i)localhost|127(\.\d{1,3}){3}|::1", host) is not None

@@ -5,28 +5,23 @@ matter that the words speak of: a size, money, a period of a day or more, a mode
 """
 
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from code_commit.errors import LLMError, LLMErrorKind
 from code_commit.llm.http import Endpoint, PassingFailure, Reply
-from code_commit.llm.values import member, members_of, text_of
+from code_commit.llm.values import json_or_text
 from code_commit.llm.waits import asked_wait
-from code_commit.terminal import shown
-
-LONGEST_MESSAGE = 600
-_LONGEST_HEAD = 10_000  # of a web page, in which its title is looked for
-_MOST_WORDS, _DEEPEST = 20, 12
-
-_HOLDS_WORDS = re.compile(
-    r"(?i)(error|message|e?msg|details?|title|cause|explanation|description|(?:^|(?<!finish)(?<!stop)_)reason|^raw)s?$|^error(?!.*(code|type|id)$)"
+from code_commit.llm.words import (
+    CODES,
+    LONGEST_MESSAGE,
+    error_message,
+    named_parameters,
+    scalars_under,
+    told,
+    unwrapped,
 )
-_HOLDS_CODES = ("code", "type", "status", "reason", "error_code", "status_code", "statusCode", "quotaId")
-_HOLDS_PARAMETERS = ("param", "parameter", "loc")
-_NO_TROUBLE = r"(?i:\s*(success(ful)?(ly)?|ok(ay)?|none|null|true|false)?[.!]?\s*)"
-_SUCCESS = re.compile(rf"{_NO_TROUBLE}|\d+")
+from code_commit.terminal import shown
 
 _PASSING_STATUSES = frozenset({408, 409, 425, 429, 499})
 _UNPAID_STATUSES = {*range(300, 500), 503, 529} - {303, 408, 499}
@@ -75,7 +70,7 @@ _TOO_LONG = re.compile(
     r"|\b(context|input|prompt) (length|window|size)\b|string above max"
 )
 _SIZES = re.compile(r"(?<![\w.:/-])\d{3,}(?:[,_]\d{3})*(?![\w:/-]|\.\d)")
-_OF_SIZE = re.compile(r"(?i)tokens\b|token (count|limit)|characters\b|length|context|prompt|input|长度|上下文")
+_OF_SIZE = re.compile(r"(?i)tokens\b|token (count|limit)|characters\b|length|\bsize\b|context|prompt|input|长度|上下文")
 _SMALLEST_LIMIT = 256  # of a context window, in tokens
 _OTHER_LIMIT = re.compile(r"(?i)\bquota\b|\btime|\brate\b|concurren|\brequests\b|\bexpired?\b")
 _OUTPUT = re.compile(r"(?i)\b(max_(completion_|output_)?tokens|maxOutputTokens)\b")
@@ -87,12 +82,17 @@ _NOT_THERE = (
 )
 _NO_MODEL = re.compile(
     rf"(?i)\b(model|deployment|engine)s?\b.{{0,80}}{_NOT_THERE}|{_NOT_THERE}.{{0,40}}\b(model|deployment|engine)s?\b"
+    r"|\bmodel ((id|name|identifier) )?is invalid\b"
+)
+_NO_ADDRESS = re.compile(
+    rf"(?i)\b(endpoint|route|url|path)s?\b.{{0,40}}{_NOT_THERE}|\b(unexpected|unknown) (endpoint|route)|\bcannot post\b"
 )
 _NO_MEMORY = re.compile(r"(?i)\b(requires?|needs?) more\b.{0,40}\bmemory\b")
 _PASSES = re.compile(
     r"(?i)\b(re)?try(ing)?( again)? (later|shortly|soon|in an? )|\btemporar|\bbusy\b|\boverloaded\b|稍后|稍候"
 )
 _MAY_COME = re.compile(r"(?i)load|busy|capacity|temporar|moment|later|again|warm|starting|ready|unavailable")
+_OF_A_GATEWAY = re.compile(r"(?i)\bbad gateway\b|\btime[d-]? ?out\b|\b5\d\d\b")  # in a page of status 200
 _LASTING_CODES = re.compile(
     r"(?i)\b(invalid|permission|forbidden|not found|failed precondition|bad request"
     r"|polic(y|ies)|violation|mismatch|unsupported|denied)"
@@ -114,42 +114,16 @@ def may_be_paid(*, sent: bool, status: int | None) -> bool:
     return sent and status not in _UNPAID_STATUSES
 
 
-def is_error(event: Any) -> bool:
-    """Tell whether JSON calls itself an error: a member `error` that is not empty, or a type of that name."""
-    body = unwrapped(event)
-    return has_error(body) or "error" in (text_of(body, "type"), text_of(body, "object"))
-
-
-def has_error(body: Any) -> bool:
-    """Tell whether JSON has a member `error` that says anything but success."""
-    return _is_trouble(member(body, "error"))
-
-
-def _is_trouble(value: Any) -> bool:
-    if isinstance(value, dict | list):
-        parts = value.values() if isinstance(value, dict) else value
-        return any(bool(part) if isinstance(part, dict | list) else _is_trouble(part) for part in parts)
-    return bool(value) and not (isinstance(value, str) and re.fullmatch(rf"0|{_NO_TROUBLE}", value[:_LONGEST_HEAD]))
-
-
-def has_words(body: Any) -> bool:
-    """Tell whether a reply without an answer says why: it is a refusal then."""
-    return bool(_told(unwrapped(body)))
-
-
-def said_by(body: Any) -> str:
-    """Return the words of a refusal as they are."""
-    return "; ".join(_told(unwrapped(body)))
-
-
-def members_with_words(body: Any) -> list[Any]:
-    """Return the members of JSON whose names say that they hold words."""
-    return [value for name, value in members_of(body).items() if _HOLDS_WORDS.search(name)]
-
-
-def unwrapped(body: Any) -> Any:
-    """Return the body, out of the list of one that some Google replies put it into."""
-    return body[0] if isinstance(body, list) and len(body) == 1 else body
+def can_come(body: Any) -> bool:
+    """Tell whether the API may answer later, after a body in no form of its own: none, damaged JSON, or a page that
+    says that something passes.
+    """
+    if not isinstance(body, str) or not body.strip():
+        return isinstance(body, str)
+    lines = (line.encode("utf-8", "replace") for line in body.split("\n") if line.strip())
+    if body.lstrip()[0] in "{[":
+        return not all(isinstance(json_or_text(line), dict) for line in lines)
+    return any(pattern.search("; ".join(told(body))) for pattern in (_PASSES, _MAY_COME, _OF_A_GATEWAY))
 
 
 def refusal_of(reply: Reply, endpoint: Endpoint, now: float, where: str = "") -> RefusedRequestError | PassingFailure:
@@ -177,63 +151,6 @@ def refusal_of(reply: Reply, endpoint: Endpoint, now: float, where: str = "") ->
     return PassingFailure(said, delay=wait, reply=reply, status=matter.status or reply.status)
 
 
-def error_message(body: Any, endpoint: Endpoint) -> str:
-    """Return the API's words, or an HTML page's title, on one printable line: censored, then shortened."""
-    words = _told(body) or [code for code in map(str, _scalars(body, _HOLDS_CODES)) if not code.isdigit()]
-    line = endpoint.censor(" ".join("; ".join(words)[: 4 * LONGEST_MESSAGE].split()))
-    if len(line) > LONGEST_MESSAGE:
-        return shown(line[:LONGEST_MESSAGE]) + "..."
-    return shown(line.removesuffix("." if not line.endswith("..") else ""))
-
-
-def _told(body: Any) -> list[str]:
-    """Return the words of a body: those under names that hold words, else its first sentence."""
-    is_chunk = isinstance(body, dict) and "choices" in body  # whose other members hold names
-    return _distinct(_said_in(body)) or ([] if is_chunk else _sentences(body))
-
-
-def _said_in(value: Any, depth: int = 0, *, is_said: bool = False) -> Iterator[str]:
-    """Yield the words of a body: strings under names such as `message`, at any depth; of a page its title."""
-    if isinstance(value, str):
-        if depth == 0:
-            value = _words_of_page(value[:_LONGEST_HEAD]) if value.lstrip()[:1] == "<" else value
-        if (is_said or depth == 0) and not _SUCCESS.fullmatch(value[:_LONGEST_HEAD]):
-            yield value
-    elif isinstance(value, list) and depth < _DEEPEST:
-        for part in value:
-            yield from _said_in(part, depth + 1, is_said=is_said)
-    elif isinstance(value, dict) and depth < _DEEPEST:
-        for name, part in value.items():
-            says = _HOLDS_WORDS.search(name) is not None and not name.lower().endswith(("code", "type", "id", "url"))
-            yield from _said_in(part, depth + 1, is_said=says)
-
-
-def _words_of_page(page: str) -> str:
-    """Return the title of a web page, else the first text of three words or more between two tags."""
-    if title := re.search(r"(?is)<title>(.*?)</title>", page):
-        return title[1]
-    texts = re.findall(r">([^<>{}]+)(?=<)", page)
-    return next((text for text in texts if len(text.split()) > 2), "")
-
-
-def _sentences(value: Any, depth: int = 0) -> list[str]:
-    """Return the first string of three words or more in a body, under whatever name."""
-    if isinstance(value, str):
-        return [value] if depth and value.strip().count(" ") > 1 else []
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
-    found = (_sentences(part, depth + 1) for part in parts) if depth < _DEEPEST else iter([])
-    return next(filter(None, found), [])
-
-
-def _distinct(words: Iterator[str]) -> list[str]:
-    """Return a few of the words, sentences before single words, each once."""
-    told: list[str] = []
-    for text in sorted(islice(words, _MOST_WORDS), key=lambda text: " " not in text.strip()):
-        if not any(text in other for other in told) and (" " in text.strip() or not told):
-            told.append(text)
-    return told
-
-
 @dataclass(frozen=True, slots=True)
 class _Matter:
     """The matter of a refusal. `status` is that of the reply or in its body, `text` its codes and words as one."""
@@ -246,9 +163,9 @@ class _Matter:
 
     @classmethod
     def of(cls, status: int, body: Any) -> "_Matter":
-        codes = sorted({str(code) for code in _scalars(body, _HOLDS_CODES)})
+        codes = sorted({str(code) for code in scalars_under(body, CODES)})
         code_words = re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]", " ", " ".join(codes)[: 8 * LONGEST_MESSAGE])
-        words = "; ".join(_told(body))[: 8 * LONGEST_MESSAGE]
+        words = "; ".join(told(body))[: 8 * LONGEST_MESSAGE]
         if status < 400:
             status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), 0)
         parts = re.split(r"(?<=[.;,(])", _ASIDE.sub(" ", f"{code_words}. {words}"))
@@ -257,27 +174,6 @@ class _Matter:
 
     def says(self, pattern: re.Pattern[str]) -> bool:
         return pattern.search(self.text) is not None
-
-
-def named_parameters(body: Any) -> frozenset[str]:
-    """Return the parameters that a refusal names in members of their own."""
-    return frozenset(str(name) for name in _scalars(unwrapped(body), _HOLDS_PARAMETERS))
-
-
-def _scalars(body: Any, names: Iterable[str], depth: int = 0) -> Iterator[str | int]:
-    """Yield the strings and numbers under these names, at any depth, also those in lists there."""
-    if isinstance(body, list) and depth < _DEEPEST:
-        for part in body:
-            yield from _scalars(part, names, depth + 1)
-    if not isinstance(body, dict) or depth >= _DEEPEST:
-        return
-    for name in names:
-        found = body.get(name)
-        for value in found if isinstance(found, list) else [found]:
-            if isinstance(value, str | int) and not isinstance(value, bool) and value:
-                yield value
-    for part in body.values():
-        yield from _scalars(part, names, depth + 1)
 
 
 def _lasting_advice(matter: _Matter, wait: float | None, endpoint: Endpoint) -> _Advice | None:
@@ -365,7 +261,7 @@ def _can_pass(matter: _Matter, wait: float | None, reply: Reply) -> bool:
     if "request_body_timeout" in matter.codes:
         return True
     if matter.status == 0:
-        return _LASTING_CODES.search(matter.code_words) is None
+        return _LASTING_CODES.search(matter.code_words) is None and not matter.says(_NO_ADDRESS)
     if matter.status in _PASSING_STATUSES or (matter.status < 500 and (wait or matter.says(_PASSES))):
         return True
     return matter.status >= 500 and matter.status != 501
@@ -376,7 +272,7 @@ def _advice_by_status(matter: _Matter, endpoint: Endpoint) -> _Advice:
     if matter.status == 403:
         advice = f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
         return "key", advice
-    if matter.status == 404:
+    if matter.status == 404 or matter.says(_NO_ADDRESS):
         where = f"the address of the API ({endpoint.base_url}){_mend_address(endpoint)}"
         return "refused", f"check the name of the model ({endpoint.model}) and {where}"
     options = "--model, --max-output-tokens and --reasoning-effort"

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from asking import WAYS, ask
+from asking import PROMPT, WAYS, Clock, Listener, ask, open_way
 from fake_server import FakeServer, Fault
 
 from code_commit.changes import RejectedResponseError
@@ -58,6 +58,8 @@ GOOD_STREAMS = {
     "thoughts apart": stream_of(piece(None, reasoning_content="hm"), piece("", reasoning="hm"), piece("ab", "stop")),
     "finish eos": stream_of(piece("ab", "eos")),
     "finish STOP": stream_of(piece("ab", "STOP")),
+    "finish stop_token": stream_of(piece("ab", "stop_token")),
+    "finish end_of_turn": stream_of(piece("ab", "end_of_turn")),
     "finish repeated as null": stream_of(piece("ab", "stop"), piece(None, None)),
     "carriage returns": stream_of(piece("a"), piece("b", "stop")).replace(b"\n", b"\r\n"),
     "message in place of delta": stream_of({"choices": [{"message": {"content": "ab"}, "finish_reason": "stop"}]}),
@@ -120,7 +122,7 @@ LOST_STREAMS = {
     "finish insufficient_system_resource": stream_of(piece("a", "insufficient_system_resource")),
     "a chunk that is no JSON": stream_of(piece("a"), 'data: {"choices": [', piece("b", "stop")),
     "LM Studio's event": b'event: error\ndata: {"error": {"message": "Model unloaded."}}\n\n',
-    "a page": b"<!doctype html><title>Welcome</title>",
+    "a page of what is before the server": b"<!doctype html><title>Please wait a moment</title>",
 }
 
 
@@ -128,6 +130,32 @@ LOST_STREAMS = {
 def test_every_accent_of_a_failure_that_can_pass(name):
     response, listener = ask_chat(reply(LOST_STREAMS[name]))
     assert response.text == "second"
+    assert len(listener.retries) == 1
+
+
+NO_API = {
+    "a page": (b"<!doctype html><title>Welcome</title>", '"Welcome"; name the address of the API with --base-url'),
+    "a text": (b"Ollama is running", '"Ollama is running"; name the address'),
+    "another API's stream": (b'{"message": {"content": "a"}}\n{"done": true}\n', "this API's JSON"),
+    "a list of models": (b'{"object": "list", "data": [{"id": "m"}]}', r"no finish_reason; it has object, data\)"),
+    "no choices": (b'{"id": "x", "choices": [], "usage": {"prompt_tokens": 9}}', "it has id, choices, usage"),
+    "another path": (b'{"error": "Unexpected endpoint or method. (POST /chat/completions)"}', "the address of the API"),
+}
+
+
+@pytest.mark.parametrize("name", NO_API)
+def test_what_is_no_answer_and_no_refusal_is_not_asked_again(name):
+    body, told = NO_API[name]
+    with pytest.raises(LLMError, match=told):
+        ask_chat(reply(body))
+
+
+def test_a_page_after_an_answer_passes():
+    faults = reply(stream_of(piece("first", "stop"))), reply(NO_API["a page"][0])
+    clock, listener = Clock(), Listener()
+    with FakeServer(["third"], faults) as server, open_way(CHAT, server.base_url("chat"), clock.timing()) as llm:
+        assert llm.complete(PROMPT, Listener()).text == "first"
+        assert llm.complete(PROMPT, listener).text == "third"
     assert len(listener.retries) == 1
 
 
@@ -271,6 +299,9 @@ def test_a_connection_that_breaks_after_the_finish_reason_has_lost_nothing():
         ("def f(x):\n    return x + 1\n" * 5000, 2048, True),
         ("word " * 20_000, 20_000, False),
         ("x" * 100_000, 15_000, False),
+        ("x" * 100_000, 16_384, True),
+        ("x" * 100_000, 16_386, True),
+        ("word " * 20_000, 20_480, False),
         ("        " * 20_000, 20_000, False),
         ("word " * 20_000, 10, False),
         ("word " * 20_000, 0, False),

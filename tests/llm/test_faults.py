@@ -81,10 +81,12 @@ CALL_FAULTS = {
     "200 with a context overflow": Case(
         status(200, {"error": "The number of tokens is greater than the context length."}), "too long", retried=False
     ),
-    "200 with JSON of another kind": Case((Fault("status", status=200, body=[1, 2]),)),
+    "200 with JSON of another kind": Case(status(200, [1, 2]), "with this API's JSON; name the address", retried=False),
     "200 with JSON too deep": Case((Fault("status", status=200, body=b"[" * 200_000),)),
     "200 with JSON of 300 levels": Case(
-        (Fault("status", status=200, body=b'{"id": ' + b"[" * 300 + b"]" * 300 + b"}"),)
+        status(200, b'{"id": ' + b"[" * 300 + b"]" * 300 + b"}"),
+        "with this API's JSON|a whole reply without an answer",
+        retried=False,
     ),
     "400": Case(status(400), "answered 400: This is a 400; the request was not accepted", retried=False),
     "400 prompt too long": Case(

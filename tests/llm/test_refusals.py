@@ -77,6 +77,8 @@ def error(message, **more):
         (400, error("Current token count exceeds your organization quota"), "quota"),
         (400, error("Authentication Error - Expired Key. Expiry time 2025-01-01"), "key"),
         (500, error("model requires more system memory (8.4 GiB) than is available (5.7 GiB)"), "refused"),
+        (400, error("total message size 10176584 exceeds limit 2097152"), "too_long"),
+        (200, {"error": "Unexpected endpoint or method. (POST /chat/completions)"}, "refused"),
     ],
 )
 def test_what_waiting_cannot_change_is_told_by_what_it_speaks_of(status, body, kind):
@@ -110,6 +112,18 @@ def test_what_passes_is_waited_for(status, body):
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        {"message": "The provided model identifier is invalid."},
+        error("{'error': 'Invalid model name passed in model=gpt-9'}", type="None", param="None", code="400"),
+        error('{"error": {"message": "m:free is not a valid model ID", "code": 400}}'),
+    ],
+)
+def test_a_model_that_is_unknown_is_told_in_any_words(body):
+    assert "check the name of the model (m): --model" in str(refused(400, body))
+
+
+@pytest.mark.parametrize(
     "words",
     ["Invalid token at line 1 column 2000 of 40000 bytes", "temperature: must be less than or equal to 2"],
 )
@@ -124,6 +138,7 @@ def test_a_refusal_of_a_form_is_no_refusal_of_a_size(words):
         ({"message": {"detail": [{"msg": "Extra inputs are not permitted"}]}}, "Extra inputs are not permitted"),
         ({"success": False, "errors": [{"code": 2001, "message": "Configure the gateway"}]}, "Configure the gateway"),
         ({"error": "the template is broken"}, "the template is broken"),
+        ({"error": '{"error": {"message": "no such tenant", "code": 400}, "user_id": "user_2"}'}, "no such tenant"),
         ({"a": {"b": [{"c": "under another name"}]}}, "under another name"),
         ({"fault": {"faultstring": "Rejected by policy seven"}}, "Rejected by policy seven"),
         ({"errors": {"base": ["This tenant is gone"]}}, "This tenant is gone"),
