@@ -186,6 +186,7 @@ Lenience = Literal[
     "decorated-path",
     "delete-word",
     "end-token",
+    "start-token",
     "listed-removals",
     "longer-fence",
     "thoughts-dropped",

@@ -5,16 +5,17 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-# such as <think>, </seed:think>, <|begin_of_thought|>, <|END_THINKING|>, [/THINK], and the channels of harmony
+# such as <think>, </seed:think>, <|begin_of_thought|>, <|END_THINKING|>, [/THINK], and channels of harmony and Gemma
 _MARK = re.compile(
     r"[<\[◁](?i:"
     r"(?:(?<=<)\|?|(?<=◁))(?P<slash>/?)(?P<name>(?:[\w.:-]{0,60}[_:-])?(?:think|thinking|thoughts?|reasoning))"
     r"(?:\s[^<>\n]*)?(?<!/)(?:\|?>|▷)"
     r"|(?<=\[)(?P<bracket>/?)THINK\]"
     r"|(?<=<)\|channel\|>(?P<channel>final|analysis|commentary)[^<>\n]*(?:<\|constrain\|>[^<>\n]*)?<\|message\|>"
+    r"|(?<=<)(?:\|channel>(?P<begun>thought|final|)|channel(?P<ended>\|)>)"
     r")"
 )
-_WORDS = ("think", "thought", "reasoning", "|channel|")  # one of them is in every mark
+_WORDS = ("think", "thought", "reasoning", "channel")  # one of them is in every mark
 _LONGEST_WORD, _PART = max(map(len, _WORDS)), 1 << 16
 _LAST = (">", "]", "▷")
 _LONGEST = 200  # characters of a mark before a fence on its line
@@ -82,15 +83,16 @@ def _read_mark(text: str, match: re.Match[str], start: int, clean_to: int) -> Ma
     before = text[line_start : match.start()]
     after = text[match.end() : match.end() + 1]
     is_quoted = any(beside and beside in _QUOTES for beside in (before[-1:], after)) or before.count("`") % 2
-    if match["channel"]:
-        opens = match["channel"].lower() != "final"
+    channel = match["channel"] or match["begun"] or match["ended"]
+    if channel or match["begun"] is not None:
+        opens = not match["ended"] and (channel or "").lower() != "final"
     else:
         opens = not (match["slash"] or match["bracket"] or (match["name"] or "").lower().startswith("end"))
     if is_quoted or before.startswith((">", "\t", " " * (_DEEPEST + 1))):
         return None
     is_first = not text[max(line_start, clean_to) : match.start()].strip(" ")
     is_last = after in ("", "\n", "^") or not text[match.end() : _line_end(text, match.end())].strip()
-    return Mark(match.start(), match.end(), opens, bool(is_first or is_last or match["channel"]))
+    return Mark(match.start(), match.end(), opens, bool(is_first or is_last or channel))
 
 
 def _line_end(text: str, position: int) -> int:

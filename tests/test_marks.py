@@ -16,6 +16,7 @@ OPENING = [
     "◁think▷",
     "[THINK]",
     "<|channel|>analysis<|message|>",
+    "<|channel>",
 ]
 CLOSING = [
     "</think>",
@@ -27,6 +28,7 @@ CLOSING = [
     "◁/think▷",
     "[/THINK]",
     "<|channel|>final<|message|>",
+    "<channel|>",
     "<|channel|>final <|constrain|>json<|message|>",
 ]
 NONE = [

@@ -173,8 +173,12 @@ def _read(text: str, found: Findings) -> Findings:
     if text.startswith("\ufeff", position):
         found.reasons.leniences.add("byte-order-mark")
         position += 1
-    if text[-500:].rstrip().endswith(">") and fences.ENDS_WITH_TOKENS.search(text, max(0, len(text) - 500)):
+    last = text[-fences.LONGEST_TOKENS :].rstrip()
+    if "<" in last and fences.ENDS_WITH_TOKENS.search(last):
         found.reasons.leniences.add("end-token")
+    if opening := fences.BEGINS_WITH_TOKENS.match(text, position):
+        found.reasons.leniences.add("start-token")
+        position = opening.end()
     found.cuts.append(position)
     while position < len(text) and not found.reasons.more:
         opening = fences.next_opening(text, position)

@@ -18,10 +18,12 @@ _CARETS_ALONE = re.compile(r"\^+(?:[ \t]+\^+)*[ \t\r]*(?:\n|\Z)")
 _POINTED_OUT = re.compile(r"\^+(?:[ \t]+(?:\S+[ \t]+\S|[^\s./]+[ \t\r]*$)|[~|=-])", re.MULTILINE)
 _UNDERLINED = (".rst", ".md", ".txt")
 _REDUNDANT_SLASHES = re.compile(r"(?<=/)\.?/")
-_TOKENS = r"(?:<[|\uff5c][^<>\n]{1,40}[|\uff5c]>|</s>|<(?:end_of_\w+|eo[st])>)+"
-"""Tokens by which a template ends an answer, and which a server sent as text."""
-_END_AND_TOKENS = re.compile(rf"end[ \t]*{_TOKENS}")
-ENDS_WITH_TOKENS = re.compile(rf"^\^{{3,}}[ \t]*end[ \t]*{_TOKENS}\s*\Z", re.MULTILINE)
+_TOKENS = r"(?:<[^<>\n]{1,40}(?:>\s*|\Z))+"
+"""Tokens by which a template ends an answer, or begins what follows it, and which a server sent as text."""
+_END_AND_TOKENS = re.compile(rf"end[ \t]*{_TOKENS}\Z")
+ENDS_WITH_TOKENS = re.compile(rf"^\^{{3,}}[ \t]*end[ \t]*{_TOKENS}\Z", re.MULTILINE)
+LONGEST_TOKENS = 500  # characters
+BEGINS_WITH_TOKENS = re.compile(r"\s*(?:(?:<[^<>\s]{1,40}>|\[/?[A-Za-z]{1,12}\])(?:assistant|model)?[ \t]*)+(?=\^{3})")
 NAMED_WORD = re.compile(rf"({'|'.join(CLOSING)})[ \t]+(\S+)")
 _DEPTHS = {**dict.fromkeys(CLOSING, -1), **dict.fromkeys(EDITING, 0)}  # any other fence opens a block
 _DEEPEST = 10  # so many fences, one inside the other, are forgotten ends
@@ -133,7 +135,8 @@ def split_fence(text: str, position: int) -> tuple[int, str, int]:
     line = text[position : len(text) if end < 0 else end]
     said = line.lstrip("^")
     word = said.removesuffix("\r").strip(" \t")
-    if word.startswith("end") and word.endswith(">") and _END_AND_TOKENS.fullmatch(word) and not text[after:].strip():
+    may_end = word.startswith("end") and "<" in word and len(text) - after < LONGEST_TOKENS
+    if may_end and _END_AND_TOKENS.match(f"{word}\n{text[after:]}".rstrip()):
         word = "end"
     return len(line) - len(said), word, after
 

@@ -14,7 +14,7 @@ from code_commit.parse import fences
 _MOST_UNCLOSED = 1_000  # blocks and quotations; they alone reject an answer of which they all count
 _TAG = re.compile(
     r"^ {0,3}(?:<(?P<closed>\w+)\|>|[<\[{(\u3010\u25c1]{1,2}[|\uff5c]?(?P<slash>/?)"
-    r"(?P<name>[^\W\d_][\w:.\u2581-]*)(?:\s[^<>\n]*)?[|\uff5c]?[>\]})\u3011\u25b7]{1,2}|<\|(?P<opened>\w+)>\w*|<\|channel\|>(?P<channel>\w+)"
+    r"(?P<name>[^\W\d_][\w:.\u2581-]*)(?:[\s=][^<>\n]*)?[|\uff5c]?[>\]})\u3011\u25b7]{1,2}|<\|(?P<opened>\w+)>\w*|<\|channel\|>(?P<channel>\w+)"
     r"|(?P<opened_dots>[A-Z]\w+)(?:\.{3}|\u2026)|(?:\.{3}|\u2026)\w+ (?P<closed_dots>\w+)\.?)[ \t\r]*$",
     re.MULTILINE,
 )
@@ -22,6 +22,14 @@ _TAG = re.compile(
 _BEGIN_OR_END = re.compile(r"(?:(begin|start)|end)[_\u2581-](?:of[_\u2581-])?(.+)")
 _ANSWER = re.compile(r"(?i:(?:.*[_:-])?(?:answer|response|output|result|solution|final))")
 _WORD = re.compile(r"\S+")
+_STRIPPED = re.compile(r"\s*(?:analysis|commentary)(?s:.*)assistantfinal")  # harmony, whose tokens a server left out
+_BARE_CHANNEL = re.compile(r"\s*(analysis|commentary|thought)[ \t\r]*\n")
+_TURN = re.compile(
+    r"(?i:^[ \t]*(?:<[^<>\n]{1,40}>)*(?:(?:user|human)(?:<[^<>\n]{1,40}>)*[ \t\r]*$|(?:\#+[ \t]*(?:user|human)|human):)"
+    r"|^\[INST\]|<[|\uff5c](?:user|human)[|\uff5c]>)",
+    re.MULTILINE,
+)
+"""The beginning of another speaker's words, by a template's tokens or without them: the answer ended before it."""
 _ONLY_NAMED = "; a tag that is only spoken of stands in backticks"
 _UNENDED = (
     "the thoughts that begin here never end, and blocks in thoughts do not count: end them, and send the answer then"
@@ -52,6 +60,8 @@ class _Span(NamedTuple):
 
 def find_thoughts(text: str) -> Thoughts:
     """Return where thoughts end: after the last closing mark outside of blocks that has blocks after it."""
+    if (stripped := _STRIPPED.match(text)) and fences.opens_block(text[stripped.end() :]):
+        return Thoughts(stripped.end(), len(_outline(stripped[0])[0]))
     openings, spans = _outline(text) if may_have_marks(text) else ([], [])
     marks = list(_marks_in(text, spans))
     end = dropped = 0
@@ -165,13 +175,17 @@ def report_thoughts(text: str, thoughts: Thoughts, reasons: Reasons) -> None:
         reasons.warnings.append(RunWarning("thoughts", f"{counted} in the model's thoughts {verb} not count"))
     if mark := thoughts.unended:
         reasons.add("", _line_of(text, mark.start), "thoughts", _UNENDED + _ONLY_NAMED)
+    if not thoughts.end and (channel := _BARE_CHANNEL.match(text)):
+        fact = f"the first line, '{channel[1]}', begins thoughts that have no end"
+        reasons.suspect("", _line_of(text, channel.start(1)), "thoughts", fact, _SEND_AGAIN)
     if mark := thoughts.doubt:
         fact = f"'{quoted(text[mark.start : mark.end])}' makes thoughts of blocks that may be the answer"
         reasons.suspect("", _line_of(text, mark.start), "thoughts", fact, _SEND_AGAIN + _ONLY_NAMED)
 
 
 def suspect_tagged_blocks(text: str, cuts: Sequence[int], reasons: Reasons) -> None:
-    """Suspect blocks between an opening and a closing tag of one name that is no mark, each alone on its line.
+    """Suspect blocks after another speaker's words, or between an opening and a closing tag of one name that is no
+    mark, each alone on its line.
 
     All of the answer may stand in a tag of a name that says so, or in any one with nothing but the blocks.
     """
@@ -179,6 +193,10 @@ def suspect_tagged_blocks(text: str, cuts: Sequence[int], reasons: Reasons) -> N
     pieces = list(pairwise(cuts))
     outside = pieces[::2]
     for blocks, (start, end) in enumerate(outside):
+        if 0 < blocks < len(pieces) // 2 and (turn := _TURN.search(text, start, end)):
+            fact = f"'{quoted(turn[0].strip())}' begins another's words, and blocks stand on both sides of them"
+            reasons.suspect("", _line_of(text, turn.start()), "thoughts", fact, "send the blocks that count, alone")
+            return
         for tag in _TAG.finditer(text, start, end):
             name, opens = _read_tag(tag)
             if any(find_marks(tag[0])):

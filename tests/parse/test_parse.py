@@ -175,6 +175,9 @@ TOKENS = (
     "<end_of_turn>\n\n",
     " <\uff5cend\u2581of\u2581sentence\uff5c>",
     "</s></s>",
+    "<end_of_turn>\n<end_of_turn>\n",
+    "<unused49>",
+    "<\uff5cDSML\uff5cfunction_calls",
 )
 
 
@@ -208,7 +211,25 @@ def test_each_form_beside_those_of_the_specification_is_named(text, names):
     assert reasons.leniences == names
 
 
-@pytest.mark.parametrize("line", ["^^^end<|im_end|>\n^^^end", "^^^end<b>", "^^^end</s> and more", "^^^ends</s>"])
+ROLES = (
+    "<|im_start|>assistant",
+    "<start_of_turn>model",
+    "<\uff5cAssistant\uff5c>",
+    "<|start_header_id|>assistant<|end_header_id|>",
+    "\n[gMASK]<sop><|assistant|> ",
+)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_tokens_of_a_template_before_the_first_fence_are_left_out(role):
+    reasons = Reasons()
+    assert [change.path for change in read_response(f"{role}^^^a\nx\n^^^end\n", reasons)] == ["a"]
+    assert reasons.leniences == {"start-token"}
+    with pytest.raises(RejectedResponseError):
+        parse_response(f"Well, {role}^^^a\nx\n^^^end\n")
+
+
+@pytest.mark.parametrize("line", ["^^^end<|im_end|>\n^^^end", "^^^end<b>\nmore", "^^^end</s> and more", "^^^ends</s>"])
 def test_a_token_elsewhere_ends_no_block(line):
     with pytest.raises(RejectedResponseError):
         parse_response(f"^^^a\nx\n{line}\n")

@@ -19,6 +19,9 @@ DROPPED = {
         f"<|channel|>analysis<|message|>Perhaps\n{DRAFT}No.<|end|><|start|>assistant<|channel|>final<|message|>{B}",
         1,
     ),
+    "the channel of Gemma": (f"<|channel>thought\n{DRAFT}<channel|>\n{B}", 1),
+    "the channel of Gemma, and a fence": (f"<|channel>\n{DRAFT}<channel|>{B}", 1),
+    "harmony without its tokens": (f"analysisIt is a:\n{DRAFT}No.assistantfinal{B}", 1),
     "the mark at a line's end": (f"<think>{DRAFT}No, only b.</think>\n{B}", 1),
     "the fence at once after the mark": (f"<think>\n{DRAFT}No, only b.</think>{B}", 1),
     "a draft that is not closed": (f"<think>\n^^^a\nhalf a dra\n</think>\n{B}", 1),
@@ -61,6 +64,8 @@ COUNTED = {
     "inside of a file": f"^^^a\n<think>\nhm\n</think>\n^^^end\n{B}",
     "inside of an edit": f"^^^a\n^^^find\n</think>\n^^^replace\n<think>\n^^^end\n{B}",
     "a longer block": f"^^^^a\n</think>\n^^^b\n</think>\n^^^end\n^^^^end\n{B}",
+    "a word of harmony": f"Its analysis: a.\n{DRAFT}assistantfinal\n{B}",
+    "a user who is spoken of": f"{DRAFT}The user\nuser: x\n<user>\n{B}",
     "a name": f"{DRAFT}<thinker>\n{B}</thinker2>\n",
     "tags around no block": f"{DRAFT}<b>\nNow the other.\n</b>\n{B}",
     "tags on a line": f"<p>Both</p>\n{DRAFT}<br>\n{B}</p>",
@@ -85,6 +90,18 @@ SUSPECTED = {
     "another tag": (f"<scratchpad>\n{DRAFT}</scratchpad>\n{B}", 5, "of scratchpad and"),
     "another tag with attributes": (f"Hm.\n<Plan step='1'>\n{DRAFT}</plan>\n{B}", 6, "of plan and"),
     "a part of the answer in a tag of its own": (f"{DRAFT}<answer>\n{B}</answer>\n", 8, "of answer and"),
+    "a channel without a token": (f"\nthought\n{DRAFT}{B}", 2, "'thought'"),
+    **{
+        f"a turn of another, {turn.strip()}": (f"{DRAFT}{turn}Now b.\n{B}", 4, turn.strip())
+        for turn in (
+            "<|im_end|><|im_start|>user\n",
+            "<|start_header_id|>user<|end_header_id|>\n",
+            "<|user|>",
+            "user\n",
+            "### Human: ",
+            "[INST]",
+        )
+    },
     **{
         f"the frame {opening}": (f"{opening}\n{DRAFT}{closing}\n{B}", 5, closing)
         for opening, closing in (
@@ -92,7 +109,6 @@ SUSPECTED = {
             ("{thought}", "{/thought}"),
             ("\u3010\u601d\u8003\u3011", "\u3010/\u601d\u8003\u3011"),
             ("<|channel|>analysis", "<|channel|>final"),
-            ("<|channel>thought", "<channel|>"),
             ("<\uff5cbegin\u2581of\u2581thinking\uff5c>", "<\uff5cend\u2581of\u2581thinking\uff5c>"),
             ("Thinking...", "...done thinking."),
         )
