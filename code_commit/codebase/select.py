@@ -5,6 +5,7 @@ import errno
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,11 +14,11 @@ from typing import NamedTuple
 from code_commit.codebase.bundles import SUFFIXES, is_built
 from code_commit.codebase.text import Section, file_section
 from code_commit.errors import Named, NotSetUpError
-from code_commit.files import NotAFileError, Tree, folders_of, read_all
+from code_commit.files import NotAFileError, Tree, folders_of, open_regular, read_all
 from code_commit.git import ask_git, match_patterns, repository_options
 from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.paths.patterns import find_unmatched
-from code_commit.paths.secrets import ENCRYPTING_FILTERS, find_secret, is_secret_name
+from code_commit.paths.secrets import ENCRYPTING_FILTERS, find_secret, is_public_key, is_secret_name
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.redaction import Redactor
 from code_commit.terminal import shown
@@ -240,7 +241,7 @@ def fit_names(root: Path, paths: Collection[str], selection: Selection) -> list[
         if environments and not selection.is_wanted(path) and (inside := environments & folders_of([path])):
             selection.leave_out("installed packages", f"{min(inside)}/")
             continue
-        if reason := _fault_of_name(path, selection):
+        if reason := _fault_of_name(root, path, selection):
             selection.leave_out(reason, path)
         else:
             names.append(path)
@@ -256,7 +257,7 @@ def find_environments(root: Path, paths: Iterable[str]) -> set[str]:
     }
 
 
-def _fault_of_name(path: str, selection: Selection) -> str | None:
+def _fault_of_name(root: Path, path: str, selection: Selection) -> str | None:
     name = path.rpartition("/")[2]
     if path.startswith("../"):
         return OUTSIDE
@@ -266,10 +267,16 @@ def _fault_of_name(path: str, selection: Selection) -> str | None:
         return "unprintable name"
     if name in _KEY_FILES:
         return "key file"
-    if path not in selection.included and is_secret_name(path):
+    if path not in selection.included and is_secret_name(path) and not _holds_public_keys(root / path):
         return CONFIDENTIAL
     unwanted = "lock file" if name in _LOCK_FILES else MINIFIED if _MINIFIED_NAMES.fullmatch(name) else None
     return None if unwanted and selection.is_wanted(path) else unwanted
+
+
+def _holds_public_keys(path: Path) -> bool:
+    with suppress(OSError), open_regular(path) as file:
+        return is_public_key(file.read(_BINARY_SHOWS_IN).decode("utf-8", "replace"))
+    return False
 
 
 def read_files(root: Path, names: Collection[str], redactor: Redactor, selection: Selection) -> Iterator[Section]:

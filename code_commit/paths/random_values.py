@@ -16,12 +16,14 @@ _SECRET_WORD = re.compile(
     r"|\w*(access|api|auth|encryption|private|secret|signing)keys?"
 )
 _OTHER_WORDS = """
-    address algorithm cache cert certificate checksum cipher ciphertext commit continuation csrf cursor digest dummy
-    encrypted etag example fake fingerprint hash hashes id ids integrity kid md5 next nonce page pub public publishable
-    rev revision secure sha sha1 sha256 sha384 sha512 site sitekey thumbprint url urls uuid xsrf
+    address algorithm cache cert certificate challenge checksum cipher ciphertext commit continuation csrf cursor digest
+    dummy encrypted etag example fake fingerprint hash hashes id ids integrity invalid kid malformed md5 next nonce page
+    pub public publishable rev revision secure sha sha1 sha256 sha384 sha512 site sitekey thumbprint url urls uuid wrong
+    xsrf
 """
 _OTHER = frozenset(_OTHER_WORDS.split())
-"""Other uses of a random value: a hash, a public name, a place in a list, what a CI server encrypted."""
+"""Other uses of a random value: a hash, a public name, a place in a list, what a CI server encrypted, no true key."""
+_NONCE = "sec-websocket-key"  # of RFC 6455
 _ONLY_KEY = frozenset({"key", "keys"})
 _QUALIFIED_KEY = re.compile(
     r"(access|admin|api|app|auth|client|cookie|encryption|hmac|jwt|master|private|signing|storage)s?"
@@ -33,20 +35,21 @@ _LONGEST_NAME, _NEAR, _MOST_BETWEEN = 60, 240, 3  # characters of a name and beh
 _PIECE = re.compile(r"[^\s\"'`<>,;()\[\]{}|\\&]+")
 _OF_BASE64 = frozenset("+/")
 _QUOTED = re.compile(r"(?=([\"'`])(\S{12,200}?)\1)")
-_REST = re.compile(r"[\"']?(?:=|\s*:)[ \t]*([^\s\"'`]{12,200}?)(?=\n|\Z|&\w+=)")
+_REST = re.compile(r"[\"']?(?:=|\s*:)[ \t]*((?:(?!&\w+=)[^\s\"'`]){12,200}?)(?=\n|\Z|&\w+=)")
 _ENDS_SENTENCE = re.compile(r"\.\s|\n\s*\n")
 _URL = re.compile(r"(?:://[^\s:/@\"'`<>]{0,64}:|https?://)([^\s/:@\"'`<>{}$]{8,80})@([\w.-]+)")
 _OF_SENTRY = re.compile(r"[0-9a-f]{32}")
+_OF_NOBODY = re.compile(r"https?://([\w.-]+\.)?example\.(com|net|org)(:\d+)?[/?][^\s\"'`]*\Z")
 _NO_HOST = re.compile(r"localhost|127\.[\d.]+|(.*\.)?example(\.\w+)?|host(name)?|\.*")
-_PREFIXED = re.compile(r"[_-][0-9A-Za-z]{32,}(_[0-9a-f]{8})?(?![\w/+-])")
+_PREFIXED = re.compile(r"[_-](?![0-9a-f]+[LR]\d+\b)[0-9A-Za-z]{32,}(_[0-9a-f]{8})?(?![\w/+-])")
 _PREFIX = re.compile(r"(?<![\w/+.-])[A-Za-z][a-z0-9]{1,9}(_[a-z]{1,5})?\Z")
 _CLASSES = tuple(map(re.compile, (r"[a-z]", r"[A-Z]", r"\d")))
 
 _PUBLIC = re.compile(
-    r"(?i:0x[0-9a-f]{40}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z"
+    r"(?i:0x[0-9a-f]{40}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|([0-9a-f]{1,4}:){6,7}[0-9a-f.]{1,15})\Z"
     r"|AAAA[BCE]3N|LS0tLS1CRUdJTi|MI[IG]|(pk|phc)_|sha\d+-"
 )
-"""Addresses of coins, UUIDs, keys of SSH; what is in PEM or DER has a shape; public keys of Stripe and PostHog."""
+"""Addresses (coins, IPv6), UUIDs, keys of SSH, public keys of Stripe and PostHog; what is PEM or DER has a shape."""
 _STORED = re.compile(r"\$?[A-Za-z][\w-]*(?::\w+)*\$[^$\s]+\$[^\s]{16}|\$\w{1,12}\$[^\s]{16}|md5[0-9a-f]{32}\Z")
 _SCHEME = re.compile(r"(?<!\$)\{(?!noop|plain|clear)[A-Za-z][\w.-]*\}\Z", re.IGNORECASE)
 """Stored forms of a password, before the value or in braces: PHC's string format, crypt(5), RFC 2307, PostgreSQL."""
@@ -66,12 +69,15 @@ _MIXED = (
 """Pieces that random values have and few lines of code: digits, cases or signs in turns."""
 NEEDED = (rf"(?i-u:{_SAYS.pattern})[^\n]*\n?[^\n]*({_MIXED})", _URL.pattern, r"[_-][0-9A-Za-z]{32}")
 """Expressions for Rust's engine: a text without any of them has no value that `find_random_values` finds."""
+_NO_VALUE = re.compile(r"://|\.\.\.|Eby8vdM02x|(?i:example|hmacsha|pbkdf2|with(?:hmac|rsa|ecdsa))")
+"""A URL, a value that is cut, the key of Azure's emulator, an example, the name of an algorithm."""
 _SHORT_HUMP = re.compile(r"[A-Z][a-z](?=[A-Z\d])")
 _BETWEEN_WORDS = frozenset("_-./:~=")
 _IS_MIXED = re.compile(_MIXED)
 _SHORTEST, _SHORTEST_HEX, _READ = 12, 32, 200
 _LEAST_UNLIKELY = 5  # pairs of neighbors
-_REGULAR, _FEW = 0.4, 0.45  # shares of a value: characters that follow the one before or before that; different ones
+_REGULAR, _MOST = 0.4, 0.6  # shares of a value: characters that follow the one before, or before that
+_FEW = 0.45  # share of different characters
 _FOLLOWERS = """
     abcdgiklmnprstuvwxy baeijlorsu cacehikloqrstuy dadeilorsuy eacdefgilmnpqrstvwxy faefilorstu gaeghilnorsu haeiorty
     iabcdefgklmnoprstvz jaeosu kaeilnosy ladeiklostuvy mabeimnopsuy nacdefgikmnostuvy oabcdefgiklmnoprstuvwx
@@ -100,7 +106,7 @@ def find_random_values(text: str) -> Iterator[LikelySecret]:
             start = match.start() - len(before) + len(before.rstrip(_OF_NAMES))
             end = match.end() + len(after) - len(after.lstrip(_OF_NAMES))
             is_base64 = text[start - 1 : start] in _OF_BASE64 or text[end : end + 1] in _OF_BASE64
-            if not is_base64 and _says_secret(text[start:end]):
+            if not is_base64 and _says_secret(text[start:end]) and not _opens_nothing(text, start):
                 yield from _value_behind(text, start, end)
     for match in _URL.finditer(text):
         is_known = _NO_HOST.fullmatch(match[2]) or _OF_SENTRY.fullmatch(match[1])
@@ -116,7 +122,13 @@ def find_random_values(text: str) -> Iterator[LikelySecret]:
 def _says_secret(name: str) -> bool:
     """Tell whether an identifier says that its value is secret."""
     words = _words_of(name) if len(name) <= _LONGEST_NAME and "---" not in name else []
-    return any(map(_SECRET_WORD.fullmatch, words)) and _OTHER.isdisjoint(words) and not looks_random(name)
+    is_other = not _OTHER.isdisjoint(words) or words[-1:] in (["name"], ["names"]) or name.lower() == _NONCE
+    return any(map(_SECRET_WORD.fullmatch, words)) and not is_other and not looks_random(name)
+
+
+def _opens_nothing(text: str, start: int) -> bool:
+    """Tell whether a name is in the query of a URL whose domain is kept for examples (RFC 2606)."""
+    return text[start - 1 : start] in ("?", "&") and _OF_NOBODY.search(text[max(0, start - _READ) : start]) is not None
 
 
 def _words_of(name: str) -> list[str]:
@@ -161,7 +173,7 @@ def looks_random(value: str, *, is_quoted: bool = False) -> bool:
     A quoted one may have any characters, others are code then.
     """
     start = value[:_READ]
-    if len(value) < _SHORTEST or not _IS_MIXED.search(start) or "://" in value or "example" in start.lower():
+    if len(value) < _SHORTEST or not _IS_MIXED.search(start) or _NO_VALUE.search(value):
         return False
     if not (_PLAIN.fullmatch(start) or (is_quoted and _SIGNED.fullmatch(start))) or _PUBLIC.match(value):
         return False
@@ -170,11 +182,21 @@ def looks_random(value: str, *, is_quoted: bool = False) -> bool:
     return not (_is_regular(start) or _has_words(start) or _is_text_in_base64(value) or _is_plain_jwt(value))
 
 
+def is_row(value: str) -> bool:
+    """Tell whether most of a value is a row such as `abcdef`, `xxxx`, as in a placeholder."""
+    return _steps(value, 1) > len(value) * _MOST
+
+
 def _is_regular(value: str) -> bool:
     """Tell whether a value is a row such as `abcdef`, `000102`, `xxxx`."""
+    steps = max(_steps(value, 1), _steps(value, 2))
+    return steps > len(value) * _REGULAR or len({*value}) < min(len(value), 16) * _FEW
+
+
+def _steps(value: str, distance: int) -> int:
+    """Count the characters that are the one at a distance before, or next to it in ASCII."""
     codes = [*map(ord, value)]
-    steps = [sum(abs(a - b) <= 1 for a, b in zip(codes, codes[by:], strict=False)) for by in (1, 2)]
-    return max(steps) > len(value) * _REGULAR or len({*value}) < min(len(value), 16) * _FEW
+    return sum(abs(a - b) <= 1 for a, b in zip(codes, codes[distance:], strict=False))
 
 
 def _has_words(value: str) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from code_commit.paths.escapes import fast_pattern, has_codes, without_escapes, without_signs
-from code_commit.paths.random_values import NEEDED, LikelySecret, find_random_values
+from code_commit.paths.random_values import NEEDED, LikelySecret, find_random_values, is_row
 
 _COPY = r"([._-](bak|backup|copy|old|orig|prev|saved?|\d+)|~)*"
 _DATA = r"([_-][^.]*)?(\.(cfg|conf|csv|db|enc|ini|json|plist|properties|tfrc|toml|txt|xml|ya?ml))*"
@@ -104,7 +104,11 @@ ENCRYPTING_FILTERS = r"(?s)git-crypt(-.*)?|crypt(_.*)?|sops.*"
 """The filters of git-crypt, of transcrypt (`crypt`, with its contexts), and what SOPS users call theirs."""
 _LETTERS_FIRST = r"\\b([\w=-]{2,})(?=[\[\\(])", r"\1(?<!\\w\1)"
 """`\\b` looked for behind the letters: where the shape begins with them, Python finds it in a twentieth of the time."""
-_IN_EXAMPLES = "EXAMPLE"  # in the keys of Amazon's documents
+_PUBLISHED = re.compile("EXAMPLE|Eby8vdM02x")  # in the keys of Amazon's documents; that of Azure's emulator
+_TAIL = 24  # characters of a token that are random in a true one
+_PUBLIC_BLOCKS = re.compile(
+    r"\s*(-----BEGIN (([A-Z0-9]+ )*PUBLIC KEY( BLOCK)?|([A-Z0-9]+ )?CERTIFICATE)-----(-?[^-])*-----END \2-----\s*)+"
+)
 
 
 def is_secret_name(path: str) -> bool:
@@ -118,6 +122,11 @@ def is_secret_name(path: str) -> bool:
     return f"/{path}".lower().endswith(_LOGINS_IN_FOLDERS)
 
 
+def is_public_key(text: str) -> bool:
+    """Tell whether a text is nothing but public keys and certificates."""
+    return _PUBLIC_BLOCKS.fullmatch(text) is not None
+
+
 def _is_like(pattern: str, name: str) -> bool:
     return re.fullmatch(pattern, name, re.IGNORECASE | re.DOTALL) is not None
 
@@ -128,7 +137,7 @@ def explain_secret(path: str, texts: Iterable[str], known: Callable[[], str]) ->
     `texts` are its contents, before a change first; `known` gives the text that the LLM was sent or wrote.
     """
     before, *_ = texts = list(texts)
-    if is_secret_name(path):
+    if is_secret_name(path) and not is_public_key(before):
         return None if before.strip() and before.rstrip("\n") in known() else "a secret, judging by its name"
     for text in texts:
         plain = without_escapes(text)
@@ -168,7 +177,8 @@ def _find_shapes(text: str) -> Iterator[LikelySecret]:
     for shape, (what, texts) in _SECRET_SHAPES.items():
         if any(map(text.__contains__, texts.split())):
             for match in re.finditer(re.sub(*_LETTERS_FIRST, shape), text):
-                if _IN_EXAMPLES not in match[0]:
+                is_placeholder = "private" not in what and is_row(match[0][-_TAIL:])
+                if not (is_placeholder or _PUBLISHED.search(match[0])):
                     yield LikelySecret(what, match[0], match.start())
 
 

@@ -206,7 +206,7 @@ def test_definitions_folders_and_excluded_files_can_be_chosen(root: Path, run_co
     (root / "large.py").write_text(text)
     (root / "notes").mkdir()
     (root / "notes/aim.md").write_text("Be short.\n" * 50)
-    (root / "notes/key.md").write_text(f"AKIA{'A' * 16}\n")
+    (root / "notes/key.md").write_text(f"AKIA{'Q7' * 8}\n")
     (root / "agent-config/config.toml").write_text('answer_format = "auto"\nrollup_exclude = ["notes/"]\n')
     git(root, "add", "-A")
     first = "Why.\n^^^files\nlarge.py: f_8\nlarge.py: f_9999\nnotes/aim.md\nnotes/key.md\nsrc/\n^^^end\n"

@@ -196,7 +196,7 @@ def test_no_answer_changes_an_outlined_or_named_file(root: Path, run_code_commit
 def test_what_an_answer_would_have_changed_unseen_is_whole_in_the_next_prompt(
     layout: str, *, is_repair: bool, root: Path, run_code_commit: Run
 ):
-    (root / "secret.py").write_text(f"KEY = 'AKIA{'A' * 16}'\n")
+    (root / "secret.py").write_text(f"KEY = 'AKIA{'Q7' * 8}'\n")
     (root / ".gitignore").write_text("/agent-config\n/target\nlocal.py\n")
     (root / "local.py").write_text("PASSWORD = 'mine'\n")
     git(root, "add", ".gitignore", "secret.py")

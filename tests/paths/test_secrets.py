@@ -17,7 +17,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 import code_commit
-from code_commit.paths.random_values import find_random_values, looks_random
+from code_commit.paths.random_values import find_random_values, is_row, looks_random
 from code_commit.paths.secrets import _SECRET_SHAPES, explain_secret, find_secret
 
 AWS = "AKIA" + "Q7" * 8
@@ -192,7 +192,8 @@ def test_each_shape_is_found_that_a_plain_search_finds(shape, data):
             for each, (what, texts) in _SECRET_SHAPES.items()
             if any(map(text.__contains__, texts.split()))
             for match in re.finditer(each, text)
-            if "EXAMPLE" not in match[0] and match[0] not in known
+            if not (re.search("EXAMPLE|Eby8vdM02x", match[0]) or match[0] in known)
+            if "private" in what or not is_row(match[0][-24:])
         ),
         None,
     )
@@ -218,7 +219,7 @@ def of_json(text: str) -> str:
     return json.dumps(text)[1:-1]
 
 
-def with_codes(form: str, characters: str = "\"'=:&") -> Callable[[str], str]:
+def with_codes(form: str, characters: str = "\"'=:&\t\n") -> Callable[[str], str]:
     return lambda text: "".join(form.format(ord(char)) if char in characters else char for char in text)
 
 
@@ -302,6 +303,55 @@ STORED = [
 @pytest.mark.parametrize("line", STORED)
 def test_what_a_password_is_stored_as_is_no_secret(line):
     assert find_secret(f"x = 1\n{line}\n") is None
+
+
+ROW = "1234567890abcdefghijklmnopqrstuvwxyz"
+NO_SECRETS = [
+    *(f"token: ghp_{tail}" for tail in ("x" * 36, ROW)),
+    f"https://hooks.slack.com/services/T00000000/B00000000/{'X' * 24}",
+    f"sk-{'0123456789abcdef' * 2}",
+    "AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==",
+    f'fetch("https://api.example.com/v1?page=2&api_key={WIDE}")',
+    "ip('192.168.1.1') // pass\nip('84d5:51a0:9114:1855:4cfa:f2d7:1f12:7003') // pass",
+    "user=a&password=secret&_csrf=35942e65-a172-4cd4-a1d4-d16a51147b3e",
+    "SESSION_SECRET=99ae8afbc17d...snip...ec0f262ac81b",
+    'newSecretKey("PBKDF2WithHmacSHA256", password)',
+    f"invalidToken = '{WIDE}'",
+    f'claims(TokenClaimNames.SUB, "{WIDE}")',
+    '.header("Sec-WebSocket-Key", "6D69KGBOr4Re+Nj6zx9aQA==")',
+    f"https://git.acme.io/a/commit/{HEX[:40]}#diff-{HEX[:32]}L36",
+]
+
+
+@pytest.mark.parametrize("line", NO_SECRETS)
+def test_a_placeholder_and_what_opens_nothing_are_no_secret(line):
+    assert find_secret(f"x = 1\n{line}\n") is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"token: ghp_{WIDE}abcd",
+        f"https://hooks.slack.com/services/T00000000/B00000000/{WIDE[:24]}",
+        f'fetch("https://api.acme.io/v1?page=2&api_key={WIDE}&of=example.com")',
+        f"https://example.com/docs and then api_key={WIDE}",
+        f"name_of_token = '{WIDE}'",
+        f"%0A%09{AWS}%0D",
+        f"&#9;{AWS}",
+        f"\\u000a{AWS}",
+        f"\\x09{AWS}",
+        f"\\012{AWS}",
+    ],
+)
+def test_what_is_like_a_placeholder_is_a_secret(line):
+    assert find_secret(f"x = 1\n{line}\n") is not None
+
+
+@pytest.mark.parametrize("kind", ["PGP PUBLIC KEY BLOCK", "PUBLIC KEY", "CERTIFICATE"])
+def test_a_file_of_public_keys_alone_is_no_secret_by_its_name(kind):
+    block = f"-----BEGIN {kind}-----\n\n{WIDE}\n={HEX[:4]}\n-----END {kind}-----\n"
+    for text, is_secret in ((block * 2, False), (block + "password\n", True), ("", True)):
+        assert (explain_secret("apt/a.gpg.key", [text], str) is not None) == is_secret
 
 
 @pytest.mark.parametrize(
