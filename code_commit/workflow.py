@@ -75,6 +75,8 @@ def attempt_loop(run: Run) -> RunRecord:
         if number < task.attempts:
             answer = Answer(response.text, blocks_of(response.text))
             conversation.build_failed(attempt, answer, build, changed, load_originals(log.snapshot))
+        else:
+            conversation.last_build_failed(attempt, build, log.record.first_build)
     return log.finish(Status.BUILD_FAILED)
 
 

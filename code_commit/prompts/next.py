@@ -205,6 +205,12 @@ class Conversation:
         named, left = self._named_by(failed, changed, touched), attempt.record.ends_alone
         self._outcomes.append(Outcome(summary, *same, failed, (), text, named, ends_alone=left))
 
+    def last_build_failed(self, attempt: AttemptLog, build: BuildResult, first: BuildResult | None) -> None:
+        """Note whether the last build failed in the same way as the first, before the run."""
+        before = self._task.first
+        if first and before and comparable(first, before.output) == comparable(build, self._read_output(attempt)):
+            attempt.record.same_failure_as = 0
+
     def _viewer(self) -> FileViewer:
         show_lines = self._show_lines if self._settings.answer_format != "files" else None
         return FileViewer(self._project, self._redactor, show_lines, self._views)
@@ -226,9 +232,12 @@ class Conversation:
         attempt.compared(_first_with(change, changes), _first_with(failure, failures))
         return change, failure
 
-    def _read_failed_build(self, attempt: AttemptLog, changed: Collection[str]) -> FailedBuild:
+    def _read_output(self, attempt: AttemptLog) -> str:
         output = read_build_output(attempt.build_file, self._settings.build_output_limit, attempt.shown_build_file())
-        output = self._redactor.redact_text(output)  # a key may have been whole again when the escapes went
+        return self._redactor.redact_text(output)  # a key may have been whole again when the escapes went
+
+    def _read_failed_build(self, attempt: AttemptLog, changed: Collection[str]) -> FailedBuild:
+        output = self._read_output(attempt)
         redact, known_text = self._redactor.redact_text, functools.cache(attempt.known_text)
         with Tree(self._project.root) as tree:  # a build may have formatted or removed changed files
             tree.tell_apart(changed)

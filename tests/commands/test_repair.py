@@ -117,6 +117,13 @@ def test_it_can_stay_red(root: Path, run_code_commit: Run):
     assert "The build still fails after 2 attempts (before the run it failed)" in done.stderr
 
 
+def test_a_build_that_fails_in_the_same_way_is_told_to_gain_nothing(root: Path, run_code_commit: Run):
+    other = "^^^more.txt\nmore\n^^^end\n"
+    done = run_code_commit(root, "repair", "--max-repairs", "1", *replay(root, other, other.replace("more\n", "x\n")))
+    assert "The build still fails after 2 attempts (just as before the run): 1 file changed" in done.stderr
+    assert [attempt["same_failure_as"] for attempt in record(root)["attempts"]] == [None, 0]
+
+
 def test_words_are_the_query_and_query_txt_is_not_read(root: Path, run_code_commit: Run):
     (root / "agent-config/query.txt").write_text("Another task.\n")
     done = run_code_commit(root, "repair", "-m", "It has to say ok.", "-m", "Nothing else.", *replay(root, RIGHT))
