@@ -63,8 +63,18 @@ RUNNERS = {
     ),
     "unittest of Poetry": (
         {"poetry.lock": "", "tests/test_a.py": "import unittest\n", "../tools/poetry": SAYS},
-        "Ran 0 tests in 0.0s",
-        "Ran 2 tests in 0.0s",
+        "Ran 2 tests in 0.0s\n\nOK (expected failures=1, skipped=2)",
+        "Ran 3 tests in 0.0s\n\nOK (skipped=2)",
+    ),
+    "cargo with examples alone": (
+        {"Cargo.toml": "", "src/lib.rs": "#[test]\nfn a() {}\n", "../tools/cargo": SAYS},
+        "test result: ok. 0 passed; 0 failed;\n   Doc-tests a\ntest result: ok. 3 passed; 0 failed;",
+        "test result: ok. 1 passed; 0 failed;\n   Doc-tests a\ntest result: ok. 0 passed; 0 failed;",
+    ),
+    "go that skips all": (
+        {"go.mod": "", "a_test.go": "", "../tools/go": SAYS},
+        "=== RUN   TestA\n--- SKIP: TestA (0.00s)\nPASS\nok  \ta\t0.01s",
+        "--- SKIP: TestA (0.00s)\nok  \ta\t0.01s\n--- PASS: TestB (0.00s)\nok  \tb\t0.01s",
     ),
     "go": ({"go.mod": "", "a_test.go": "", "../tools/go": SAYS}, "?   \ta\t[no test files]", "ok  \ta\t0.01s"),
     "go without a matching test": (
@@ -116,6 +126,11 @@ RUNNERS = {
         "[INFO] No tests to run.\nBUILD SUCCESS",
         "[INFO] Tests run: 12, Failures: 0",
     ),
+    "Maven that skips all": (
+        {"pom.xml": "", "src/test/java/ATest.java": "", "../tools/mvn": SAYS},
+        "[WARNING] Tests run: 12, Failures: 0, Errors: 0, Skipped: 12, Time elapsed: 0.1 s -- in A",
+        "[WARNING] Tests run: 12, Failures: 0, Errors: 0, Skipped: 2",
+    ),
     "Gradle": (
         {
             "build.gradle": "",
@@ -123,8 +138,8 @@ RUNNERS = {
             "../tools/gradle": "#!/bin/sh\nmkdir -p build/test-results/test\n"
             """echo "<testsuite name='A' $SAID>" >build/test-results/test/TEST-A.xml; echo "$SAID"; exit ${CODE:-0}\n""",
         },
-        'tests="0"',
-        'tests="3" skipped="0"',
+        'tests="12" skipped="12" failures="0"',
+        'tests="12" skipped="1" failures="0"',
     ),
     ".NET": (
         {"a.csproj": '<PackageReference Include="xunit" />', "../tools/dotnet": SAYS},
@@ -138,6 +153,11 @@ RUNNERS = {
     ),
     "Rails": ({"bin/rails": SAYS}, "9 runs, 0 assertions, 0 failures, 9 skips", "14 runs, 20 assertions, 0 failures"),
     "RSpec": ({".rspec": "", "../tools/rspec": SAYS}, "0 examples, 0 failures", "1 example, 0 failures"),
+    "RSpec that skips all": (
+        {".rspec": "", "../tools/rspec": SAYS},
+        "12 examples, 0 failures, 12 pending",
+        "12 examples, 0 failures, 2 pending",
+    ),
     "Rake": ({"Rakefile": "Rake::TestTask.new", "../tools/rake": SAYS}, "", "3 runs, 3 assertions"),
     "PHPUnit": (
         {"phpunit.xml": "", "vendor/bin/phpunit": SAYS},
@@ -158,7 +178,17 @@ RUNNERS = {
         "There are no tests to run",
         "2 tests, 0 failures",
     ),
+    "mix that skips all": (
+        {"mix.exs": "", "test/a_test.exs": "", "deps/a": "", "../tools/mix": SAYS},
+        "1 doctest, 2 tests, 0 failures, 2 excluded, 1 skipped",
+        "Result: 1 passed, 3 skipped",
+    ),
     "Swift": ({"Package.swift": "", "../tools/swift": SAYS}, "Executed 0 tests", "Executed 2 tests, with 0 failures"),
+    "Swift that skips all": (
+        {"Package.swift": "", "../tools/swift": SAYS},
+        "Executed 2 tests, with 2 tests skipped and 0 failures\nTest run with 0 tests passed",
+        "Executed 2 tests, with 2 tests skipped and 0 failures\nTest run with 1 test passed",
+    ),
     "Dart": (
         {"pubspec.yaml": "", "test/a_test.dart": "", "../tools/dart": SAYS},
         "00:00 +0 ~3: All tests skipped.",
@@ -179,6 +209,11 @@ RUNNERS = {
         "No tests were found!!!",
         "100% tests passed, 0 tests failed out of 1",
     ),
+    "CTest that skips all": (
+        {"CMakeLists.txt": "enable_testing()", "build/a": "", "../tools/cmake": SILENT, "../tools/ctest": CTEST},
+        "100% tests passed, 0 tests failed out of 2\n\t  1 - one (Skipped)\n\t  2 - two (Skipped)",
+        "100% tests passed, 0 tests failed out of 2\n\t  1 - one (Skipped)",
+    ),
 }
 
 
@@ -190,7 +225,8 @@ def test_a_build_fails_where_its_runner_finds_no_test(kind: str, tmp_path: Path)
     script = script_for(root, files)
     lay(root, {"build.sh": script})
     done = build(root, SAID=some)
-    assert (done.returncode, some in done.stdout) == (0, True), done.stdout + done.stderr
+    assert (done.returncode, some.split("\n")[-1] in done.stdout) == (0, True), done.stdout + done.stderr
+    assert max(map(len, script.split("\n"))) <= 80
     assert build(root, SAID=none).returncode != 0
     assert build(root, SAID=some, CODE="3").returncode in {3, 123}, "xargs has a code of its own"
 
