@@ -220,6 +220,11 @@ def _read_python(folder: Folder, facts: Facts) -> None:
     tests = [folder.text(name) for name in folder.find("**/test_*.py **/*_test.py")]
     for_pytest = configured or required or any(map(_FOR_PYTEST.search, tests))
     facts.add(pytest=for_pytest, unittest=not for_pytest and any("unittest" in text for text in tests))
+    described = "".join(map(folder.text, ("tox.ini", "setup.cfg", "pyproject.toml")))
+    settings = re.search(r"\bDJANGO_SETTINGS_MODULE[\"']?\s*[=:]\s*[\"']?([\w.]+)", described)
+    runner = next(folder.find("runtests.py tests/runtests.py"), "-m django test" if settings else "")
+    facts.add(settings=settings, runner=runner and not for_pytest, no_runner=not (runner or for_pytest))
+    facts.values |= {"settings": settings[1] if settings else "", "runner": runner}
     facts.values["group"] = _group_of_pytest(project, groups, extras)
     is_apart = folder.has("tests/*.py") and not folder.has("tests/__init__.py")
     facts.values["tests"] = " -s tests" if is_apart else ""
@@ -370,6 +375,11 @@ def _read_others(folder: Folder, facts: Facts) -> None:
         meson_tests=re.search(r"(?m)^[^#'\n]*\btest\s*\(", meson),
         automake_tests=re.search(r"(?m)^[ \t]*(?:\w+_)?TESTS[ \t]*\+?=", automake),
     )
+    zig = re.search(r"\bstep\(\s*\"test\"", folder.text("build.zig"))
+    suites = (
+        re.search(r"(?m)^(?:test-suite\s|tests:)", folder.text(n)) for n in folder.find("**/*.cabal **/package.yaml")
+    )
+    facts.add(zig_tests=zig, haskell_tests=any(suites))
     modules = sum(1 for _ in folder.find("**/go.mod"))
     facts.add(go_modules=modules > 1)
     facts.values["every"] = "every " if modules > 1 else ""

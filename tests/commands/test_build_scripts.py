@@ -92,6 +92,24 @@ RUNNERS = {
         "Ran 0 tests in 0.0s",
         "Ran 2 tests in 0.0s",
     ),
+    "Django without manage.py": (
+        {
+            "tox.ini": "[testenv]\nsetenv =\n    DJANGO_SETTINGS_MODULE = tests.settings\ncommands = django-admin test\n",
+            "tests/test_a.py": "from django.test import TestCase\n",
+            "../tools/python3": f'#!/bin/sh\n[ "$DJANGO_SETTINGS_MODULE $*" = "tests.settings -m django test" ] || exit 9\n{SAYS}',
+        },
+        "Ran 2 tests in 0.0s\n\nOK (skipped=2)",
+        "Ran 2 tests in 0.0s\n\nOK",
+    ),
+    "a runner of its own": (
+        {
+            "setup.py": "",
+            "runtests.py": "import os\nprint(os.environ['SAID'])\nraise SystemExit(int(os.environ.get('CODE', 0)))\n",
+            "tests/test_a.py": "from django.test import TestCase\n",
+        },
+        "Ran 0 tests in 0.0s",
+        "Ran 2 tests in 0.0s",
+    ),
     "jest": (
         {"package.json": '{"scripts": {"test": "jest --passWithNoTests --maxWorkers=2"}}', "../tools/npm": SAYS},
         "> jest --passWithNoTests --maxWorkers=2\nNo tests found, exiting with code 0",
@@ -193,6 +211,56 @@ RUNNERS = {
         {"pubspec.yaml": "", "test/a_test.dart": "", "../tools/dart": SAYS},
         "00:00 +0 ~3: All tests skipped.",
         "00:00 +3: All tests passed!",
+    ),
+    "Zig": (
+        {"build.zig": 'const tests = b.step("test", "Run them");', "../tools/zig": SAYS},
+        "Build Summary: 3/3 steps succeeded",
+        "Build Summary: 3/3 steps succeeded; 10/12 tests passed (2 skipped)",
+    ),
+    "Stack": (
+        {"stack.yaml": "", "package.yaml": "tests:\n  a-test:\n", "../tools/stack": SAYS},
+        "a> build with ghc",
+        "a> Test suite a-test passed",
+    ),
+    "Cabal": (
+        {"a.cabal": "name: a\ntest-suite a-test\n", "../tools/cabal": SAYS},
+        "Up to date",
+        "1 of 1 test suites (1 of 1 test cases) passed.",
+    ),
+    "sbt": (
+        {"build.sbt": "", "src/test/scala/ATest.scala": "", "../tools/sbt": SAYS},
+        "[info] Passed: Total 0, Failed 0, Errors 0, Passed 0\n[info] Tests: succeeded 0, failed 0, canceled 2",
+        "[info] Passed: Total 3, Failed 0, Errors 0, Passed 3",
+    ),
+    "Perl": (
+        {"cpanfile": "", "t/a.t": "", "../tools/prove": SAYS},
+        "Files=1, Tests=0,  0 wallclock secs\nResult: NOTESTS",
+        "Files=1, Tests=12,  0 wallclock secs\nResult: PASS",
+    ),
+    "Deno": (
+        {"deno.json": "{}", "a_test.ts": "", "../tools/deno": SAYS},
+        "ok | 0 passed | 0 failed | 2 ignored (1ms)",
+        "ok | 20 passed | 0 failed (1ms)",
+    ),
+    "Julia": (
+        {"Project.toml": "", "test/runtests.jl": "", "../tools/julia": SAYS},
+        "     Testing A tests passed",
+        "Test Summary: | Pass  Total  Time\na             |    3      3  0.1s",
+    ),
+    "testthat": (
+        {"DESCRIPTION": "", "tests/testthat/test-a.R": "", "../tools/Rscript": SAYS},
+        "[ FAIL 0 | WARN 0 | SKIP 2 | PASS 0 ]",
+        "[ FAIL 0 | WARN 0 | SKIP 0 | PASS 30 ]",
+    ),
+    "Crystal": (
+        {"shard.yml": "", "lib/a": "", "spec/a_spec.cr": "", "../tools/crystal": SAYS},
+        "3 examples, 0 failures, 0 errors, 3 pending",
+        "3 examples, 0 failures, 0 errors, 0 pending",
+    ),
+    "lein": (
+        {"project.clj": "", "test/a_test.clj": "", "../tools/lein": SAYS},
+        "Ran 0 tests containing 0 assertions.",
+        "Ran 3 tests containing 5 assertions.",
     ),
     "Meson": (
         {"meson.build": "project('a')\ntest('a', b)\n", "../tools/meson": SAYS},
