@@ -25,7 +25,7 @@ from code_commit.redaction import Redactor
 from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.log import open_run_log
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import Attempt, BuildResult, TreeBefore, load_run_record
+from code_commit.runs.record import Attempt, BuildResult, RunEntry, TreeBefore, load_run_record
 from code_commit.settings import Settings
 from code_commit.start import _note_choice, open_log
 from code_commit.workflow import _ends_run, _wait_for_approval, applied_paths, is_meant
@@ -578,6 +578,13 @@ def test_the_record_of_a_run_begins_with_its_task_its_model_and_its_tree(fresh, 
     assert (record.command, record.query, record.request) == ("repair", "Say ok.", {"fresh": fresh})
     assert (record.model, record.base_url, record.tree) == ("chat:m", "http://127.0.0.1:1/v1", tree.before)
     assert (log.folder / "query.txt").read_text() == plan.query
+    plan.settings, plan.inputs = (
+        Settings(base_url="http://127.0.0.1:2/v1"),
+        RunInputs(resumed=RunEntry(log.folder, record)),
+    )
+    again = open_log(plan, Progress(Redactor([]), quiet=True))
+    assert (again.folder, again.record.base_url) == (log.folder, "http://127.0.0.1:2/v1"), "where the server has moved"
+    assert (again.record.command, again.record.model) == ("repair", "chat:m")
 
 
 def test_a_run_takes_over_its_choice_of_files_and_the_build_before_it(project_folder):

@@ -94,15 +94,17 @@ def test_a_rejected_answer_is_shown_again_unless_it_is_too_long(cut_off, limit, 
 def test_a_codebase_shrinks_only_where_the_prompt_does_not_fit(more, shrinks, project_folder):
     project, settings, asked = find_project(project_folder), Settings(), []
 
-    def shrink(characters: int, _mentions: str) -> Codebase:
-        asked.append(characters)
+    def shrink(characters: int, mentions: str) -> Codebase:
+        asked.append((characters, mentions))
         return Codebase(["x" * characters])
 
     task = make_task(settings, load_system_prompts(project.system_prompts), "Do it.", Codebase(["x" * 20_000]))
+    task = task._replace(first=FailedBuild("a.py:1: wrong\n", given="b.py:1: wrong\n"))
     size = len(next_prompt(task, ()).text)
     conversation = Conversation(project, settings, Redactor([]), task, Room(size + more, shrink))
     prompt = conversation.next_prompt()
-    assert (asked, len(prompt.text)) == ([19_999] if shrinks else [], size + more)
+    mentions = "a.py:1: wrong\nb.py:1: wrong\n"
+    assert (asked, len(prompt.text)) == ([(19_999, mentions)] if shrinks else [], size + more)
 
 
 def test_lines_that_were_shown_are_followed_through_each_repair(project_folder):
