@@ -281,7 +281,8 @@ def codebase_of(prompt: str) -> str:
 
 
 def test_a_repair_that_does_not_fit_gets_a_smaller_codebase(talkative: Path, run_code_commit: Run):
-    root, sizes = talkative, []
+    root, sizes, config = talkative, [], talkative / "agent-config/config.toml"
+    config.write_text(f'rollup_exclude = ["part_08.py"]\n{config.read_text()}')
     attempts = "^^^ok.txt\nno\n^^^end\n", "^^^ok.txt\nno\n\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
     done = run_code_commit(root, *recorded(root, *attempts))
     assert done.returncode == 0, done.stderr
@@ -292,6 +293,7 @@ def test_a_repair_that_does_not_fit_gets_a_smaller_codebase(talkative: Path, run
         assert ("line 300: a word of what the build has to say\n" in prompt) == (number > 1)
         assert ("--- src/part_40.py ---\n" in codebase_of(prompt)) == (number > 1), "the build named it"
         assert "--- src/part_07.py ---\n" in codebase_of(prompt)
+        assert "excluded: src/part_08.py\n" in codebase_of(prompt), "from a smaller codebase too"
         sizes.append(len(codebase_of(prompt)))
     assert sizes[0] > 2 * sizes[1]
     assert abs(sizes[1] - sizes[2]) < sizes[2] // 10
