@@ -405,6 +405,9 @@ def test_quiet_prints_nothing_but_errors(project_folder: Path, run_code_commit: 
     done = run_code_commit(project_folder, "--model", "replay:agent-config/gone", env={"CODE_COMMIT_QUIET": "1"})
     assert done.returncode == 2
     assert "no folder agent-config/gone" in done.stderr
+    done = run_code_commit(project_folder, *recorded(project_folder, "Sorry.\n"), "--quiet", "--on-rejected", "stop")
+    assert done.returncode == 4
+    assert "Log: agent-config/logs/" in done.stderr, "where a run that is not quiet has said so at its start"
 
 
 def test_every_warning_of_a_step_is_printed(project_folder: Path, run_code_commit: Run):

@@ -88,7 +88,6 @@ def _resume(project: Project, name: str, options: Options, progress: Progress) -
         progress.say(message)
     found, passed_over = _find_resumable(project, name)
     record = found.record
-    record.options["json"] = options["json"]
     for why in passed_over:
         progress.say(f"passed over: {why}")
     progress.say(f"resuming {record.run}")

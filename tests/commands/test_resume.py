@@ -12,6 +12,15 @@ from command import CODE_COMMIT, Run, Start, chess_board, git, recorded, the_log
 from fake_server import FakeServer, Fault
 from forked_command import ForkedProcess
 
+from code_commit.commands.resume import _inputs_of, _options_of
+from code_commit.project import find_project
+from code_commit.redaction import Redactor
+from code_commit.runs.log import open_run_log
+from code_commit.runs.progress import Progress
+from code_commit.runs.record import RunEntry
+from code_commit.settings import Settings
+from code_commit.views import Name, Sight
+
 WRONG, RIGHT = "^^^ok.txt\nwrong\n^^^end\n^^^gone.txt\n^^^delete\n", "^^^ok.txt\nok\n^^^end\n"
 EDITED = "^^^ok.txt\n^^^find\nnot yet\n^^^replace\nwrong\n^^^end\n^^^gone.txt\n^^^delete\n"
 KEY = "test-key-0123456789"
@@ -704,6 +713,37 @@ def test_a_choice_of_files_whose_request_is_damaged_is_not_continued(wanted, roo
     rewrite_record(root, command="rollup", request=wanted)
     done = resume(root, run_code_commit)
     assert (done.returncode, "cannot be resumed: its run.json has no codebase to make" in done.stderr) == (2, True)
+
+
+REQUEST = {"query": "Of the request.", "for_run": True}
+RESUMED = {
+    # the command of the run, its request; the command that goes on, its task where the log has one, and without
+    "run": ("run", {}, "run", None),
+    "repair": ("repair", {}, "repair", None),
+    "run that makes its codebase anew": ("run", {"fresh": True}, "run", None),
+    "choice for a run": ("rollup", REQUEST, "run", "Of the request."),
+    "choice for a repair": ("rollup", REQUEST | {"repairs": True}, "repair", "Of the request."),
+    "choice for no run": ("rollup", {}, "run", None),
+}
+
+
+@pytest.mark.parametrize(("command", "request_of_it", "going_on", "asked"), RESUMED.values(), ids=RESUMED)
+def test_what_a_run_began_with_is_what_it_goes_on_with(command, request_of_it, going_on, asked, root: Path):
+    project, options = find_project(root), Settings(keep_runs=7)
+    log = open_run_log(project, command, options, Progress(Redactor([]), quiet=True))
+    log.record.request, log.record.model = request_of_it, "chat:m"
+    found = RunEntry(log.folder, log.record)
+    assert _inputs_of(found, project).query == asked
+    log.write_text("query.txt", "Do it.\n")
+    sights = [Sight({"ok.txt": Name(number)}, f"{number}\n", (), "made", is_partial=True) for number in range(3)]
+    for number, sight in enumerate(sights):
+        log.write_codebase(sight, number or None)
+    inputs, is_choice = _inputs_of(found, project), command == "rollup"
+    fresh = request_of_it.get("fresh") is True
+    assert (inputs.command, inputs.query, inputs.resumed, inputs.fresh) == (going_on, "Do it.\n", found, fresh)
+    assert (inputs.codebase.shown if inputs.codebase else None) == (None if is_choice else sights[-1])
+    kept = _options_of(log.record)
+    assert (kept["keep_runs"], kept.get("model")) == (7, "" if is_choice else "chat:m")
 
 
 def test_settings_that_a_record_lacks_are_those_of_now(root: Path, run_code_commit: Run):
