@@ -97,7 +97,6 @@ def _resume(project: Project, name: str, options: Options, progress: Progress) -
     if record.command == "rollup":
         return _continue_choice(project, found, settings, progress)
     _tell_kept_llm(project, settings, options, progress)
-    settings["require_clean"] = False  # its own changes are in
     inputs = _inputs_of(found, project)
     if inputs.codebase is None and record.request and not record.attempts:  # killed in its first build, or soon after
         return show_end(project, run_main_job(project, settings, progress, inputs))

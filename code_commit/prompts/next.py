@@ -198,7 +198,7 @@ class Conversation:
         """Note a failed build; `originals` is the content of changed files before the run."""
         texts = {path: content.decode("utf-8", "replace") for path, content in originals.items()}
         self._texts = texts | self._texts
-        failed = self._read_failed_build(attempt, changed)._replace(originals=texts if self._task.diffs else {})
+        failed = self._read_failed_build(attempt, changed)._replace(originals=texts)
         same = self._compare(attempt, answer.blocks, comparable(build, failed.output))
         summary, text = tell_attempt(attempt.record), self._kept(attempt, answer)
         touched = {name for path, now in _texts_of(failed) for name in changed_names(path, texts.get(path, ""), now)}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from code_commit.changes import RejectedResponseError, Violation
+from code_commit.changes import FilesAskedError, RejectedResponseError, Violation
 from code_commit.codebase.text import Codebase
 from code_commit.project import find_project
 from code_commit.prompts.layout import FailedBuild, load_system_prompts, make_task
@@ -88,6 +88,24 @@ def test_a_rejected_answer_is_shown_again_unless_it_is_too_long(cut_off, limit, 
             attempt, Answer("abc", ""), RejectedResponseError([Violation("", 0, "no-block", "x")])
         )
     assert conversation._outcomes[0].response == text
+
+
+@pytest.mark.parametrize(
+    ("room", "shrinks", "is_shown"), [(5_999, False, False), (6_999, False, True), (1_999, True, True)]
+)
+def test_a_file_that_is_asked_for_is_shown_if_half_of_a_codebase_that_shrinks_makes_room(
+    room, shrinks, is_shown, project_folder
+):
+    (project_folder / "long.py").write_text("x" * 6_000)
+    project, settings = find_project(project_folder), Settings()
+    codebase = Codebase(["x" * 10_000], {}, "made")
+    task = make_task(settings, load_system_prompts(project.system_prompts), "Do it.", codebase)
+    longest = len(next_prompt(task, ()).text) + room
+    shrink = (lambda *_: codebase) if shrinks else None
+    conversation = Conversation(project, settings, Redactor([]), task, Room(longest, shrink))
+    with open_run_log(project, "run", settings, Progress(Redactor([]), quiet=True)) as log:
+        conversation.was_rejected(log.attempt(1), Answer("", ""), FilesAskedError(["long.py"], 1))
+    assert [file.path for file in conversation._outcomes[0].unseen] == ["long.py"] * is_shown
 
 
 @pytest.mark.parametrize(("more", "shrinks"), [(0, False), (-1, True)])
