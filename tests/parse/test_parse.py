@@ -102,6 +102,11 @@ ACCEPTED = {
         "b c",
         "c/d",
     ),
+    "a bare end of a file that is there, named as a compiler points something out": (
+        "^^^ a b\nx\n^^^\n",
+        {"a b": "x\n"},
+        "a b",
+    ),
     "a bare end before a removal": ("^^^a\nx\n^^^\n^^^b.c\n^^^delete\n", {"a": "x\n", "b.c": None}),
     "dots in names": ("^^^src/..rs\n^^^end\n^^^.../a\n^^^end\n", {"src/..rs": "", ".../a": ""}),
 }
