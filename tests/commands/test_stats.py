@@ -10,7 +10,7 @@ from command import Run, recorded
 from page_runs import embellish, hostile_run
 
 from code_commit.commands.results import _OF_EARLIER_VERSION, Result, _upgraded
-from code_commit.commands.stats import Comparison, ModelStats, StatsRun, Sum, collect
+from code_commit.commands.stats import Comparison, ModelStats, StatsRun, Sum, collect, stats_table
 from code_commit.exchange import Usage
 from code_commit.runs.log import sum_up
 from code_commit.runs.record import Attempt, BuildResult, Command, FileChoice, RunRecord
@@ -298,6 +298,8 @@ def test_each_sum_has_each_run_once_and_each_choice_in_the_run_that_follows_it_o
         [*runs, StatsRun(killed, Status.KILLED, killed.cost), StatsRun(free, free.status, free.cost)]
     )
     assert of_free.cost_usd == Sum(total=0.0, median=0.0)
+    rows = [re.split("  +", line.strip()) for line in stats_table(others, 80).split("\n")]
+    assert ["unsettled, at most", "$22.0000"] in rows
     assert others == [
         ModelStats(
             *("m", 3, {1: 3}, {}, 0, {}, 0, 0),

@@ -339,3 +339,9 @@ def test_a_request_that_cannot_be_recorded_is_not_sent_and_costs_nothing():
     with pytest.raises(LogError):
         AttemptLog(log, 1).reserved(2.0)
     assert attempt.unsettled_usd == [1.0]
+
+
+def test_a_file_of_which_several_edits_do_not_fit_is_one_misfit():
+    rules = [("a", "no-match"), ("a", "ambiguous"), ("b", "omission"), ("a", "no-match")]
+    attempt = Attempt(1, "initial", rejections=[Violation(path, 1, rule, "no") for path, rule in rules])
+    assert list(attempt.misfits) == ["a"]
