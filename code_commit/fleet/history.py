@@ -13,7 +13,7 @@ from code_commit.fleet.baseline import UnpaidStore
 from code_commit.fleet.repositories import read_blobs
 from code_commit.fleet.results import TaskOutcome
 from code_commit.fleet.table import FleetTable
-from code_commit.fleet.tasks import FleetTask, Solution
+from code_commit.fleet.tasks import Files, FleetTask, Solution
 from code_commit.git import ask_git, match_patterns
 from code_commit.status import Status
 
@@ -65,9 +65,7 @@ def tasks_of(
             yield {"id": commit[:12], "commit": parent, "query": query, kind: after}, Solution(commit, before)
 
 
-def _texts_of(
-    repository: Path, changes: Mapping[str, Sequence[str]], tests: Sequence[str], side: int
-) -> dict[str, str | None]:
+def _texts_of(repository: Path, changes: Mapping[str, Sequence[str]], tests: Sequence[str], side: int) -> Files:
     """Return the texts of a commit's tests, before it (0) or after it (1), None for a file that is not there.
 
     Raises ValueError where a changed file is no text, or the name of a test is not UTF-8.

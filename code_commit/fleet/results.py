@@ -296,15 +296,17 @@ def _put_in_place(new: Path, place: Path, keep_as: str) -> None:
     sync_names(place.parent)
 
 
+Parts = dict[str, tuple[tuple[int, ...], bytes]]
+"""The parts of an archive by the names of their files, each with the version of its file."""
+
+
 def packed(
-    folders: Mapping[str, Path],
-    contents: Mapping[str, bytes] | None = None,
-    kept: dict[str, tuple[tuple[int, ...], bytes]] | None = None,
+    folders: Mapping[str, Path], contents: Mapping[str, bytes] | None = None, kept: Parts | None = None
 ) -> bytes:
     """Return the files of folders as a compressed tar archive, each below its name in it. Raises OSError.
 
-    `contents` come first, in place of the files of that name. `kept` has the parts of an earlier archive with the
-    versions of their files: only what grew is compressed.
+    `contents` come first, in place of the files of that name. `kept` has the parts of an earlier archive: only
+    what grew is compressed.
     """
     contents, kept = contents or {}, {} if kept is None else kept
     parts = [_packed_file(name, content) for name, content in contents.items()]

@@ -30,7 +30,7 @@ from code_commit.fleet.processes import (
     WorkerError,
     tells_of_no_room,
 )
-from code_commit.fleet.results import TaskOutcome, first_run, packed, recorded_cost, unpack
+from code_commit.fleet.results import Parts, TaskOutcome, first_run, packed, recorded_cost, unpack
 from code_commit.fleet.tasks import BUILD_ALONE, LIMITS, FleetTask
 from code_commit.fleet.unfinished import STARTS, log_path, starts_file
 from code_commit.git import Repository, UnansweredError, require_utf8_names
@@ -92,7 +92,7 @@ class _Run:
         self._repository: Repository | None = None
         self._record_seen = 0
         self._logged: object = None
-        self._packed: dict[str, tuple[tuple[int, ...], bytes]] = {}
+        self._packed: Parts = {}
 
     def do(self, source: Source, bare: Path, max_cost: float | None, log: bytes) -> TaskOutcome:
         """Do the task by the worker's copy of its repository. Raises as `run_task`, NotSetUpError and EndedError."""
@@ -312,13 +312,7 @@ def _is_applying(record: RunRecord) -> bool:
     return any(each.changes and each.verdict is None for each in record.attempts[-1:])
 
 
-def _packed_log(
-    folder: Path,
-    content: bytes,
-    record: RunRecord,
-    facts: Mapping[str, bytes],
-    kept: dict[str, tuple[tuple[int, ...], bytes]],
-) -> bytes:
+def _packed_log(folder: Path, content: bytes, record: RunRecord, facts: Mapping[str, bytes], kept: Parts) -> bytes:
     choice = {"choice": folder.with_name(record.choice.run)} if record.choice else {}
     return packed({"": folder} | choice, {"run.json": content, **facts}, kept)
 

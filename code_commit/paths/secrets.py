@@ -141,7 +141,7 @@ def explain_secret(path: str, texts: Iterable[str], known: Callable[[], str]) ->
         return None if before.strip() and before.rstrip("\n") in known() else "a secret, judging by its name"
     for text in texts:
         plain = without_escapes(text)
-        if found := _first(_find_shapes(plain), find_random_values(plain), known):
+        if found := _first(known, _find_shapes(plain), find_random_values(plain)):
             return f"a secret, judging by its content ({found.what} in line {_line_of(found.place, text)})"
     return None
 
@@ -155,16 +155,14 @@ def find_secret(text: str, known: Callable[[], str] = str) -> str | None:
         return None
     plain = without_escapes(text)
     has_shape, has_value = _pass_gates(plain)
-    found = _first(_find_shapes(plain) if has_shape else (), find_random_values(plain) if has_value else (), known)
+    found = _first(known, _find_shapes(plain) if has_shape else (), find_random_values(plain) if has_value else ())
     return f"{found.what} in line {_line_of(found.place, text)}" if found else None
 
 
-def _first(
-    shapes: Iterable[LikelySecret], values: Iterable[LikelySecret], known: Callable[[], str]
-) -> LikelySecret | None:
+def _first(known: Callable[[], str], *kinds: Iterable[LikelySecret]) -> LikelySecret | None:
     """Return the first secret of a text without escapes that is not known."""
     said = functools.cache(lambda: without_escapes(known()))
-    return next((found for found in itertools.chain(shapes, values) if found.value not in said()), None)
+    return next((found for found in itertools.chain(*kinds) if found.value not in said()), None)
 
 
 def _line_of(place: int, text: str) -> int:
