@@ -178,10 +178,10 @@ class Cluster:
         now = time.monotonic()
         for worker in workers:
             last = self._log_requests.get(worker)
-            if last is None or (last.answer.done() and now > last.when + _SECONDS_BETWEEN_LOGS):
+            if last is None or (last.is_taken and now > last.when + _SECONDS_BETWEEN_LOGS):
                 reserve()
                 self._log_requests[worker] = _LogRequest(self.ask(worker, collect_logs), now)
-            elif not last.answer.done() and not last.is_reported and now > last.when + SECONDS_FROZEN:
+            elif not last.is_taken and not last.is_reported and now > last.when + SECONDS_FROZEN:
                 last.is_reported = True
                 self.say(f"the worker {worker} has not answered for a minute: it is frozen, or its machine is")
 

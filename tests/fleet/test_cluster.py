@@ -10,6 +10,7 @@ import sys
 import tarfile
 import time
 from base64 import b64encode
+from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,6 +37,8 @@ from fleet_tools import (
     task,
 )
 
+from code_commit.fleet.cluster import Cluster as Connected
+from code_commit.fleet.cluster import _LogRequest
 from code_commit.fleet.dispatcher import Dispatcher
 
 
@@ -575,3 +578,13 @@ def test_a_lost_scheduler_s_connection_that_does_not_close_is_left(monkeypatch):
     dispatcher._connect()
     dispatcher._connect(again=True)
     assert made == [False, True]
+
+
+def test_a_log_that_has_come_is_taken_before_its_worker_is_asked_again():
+    """It may come between the two steps, and the worker has given it away."""
+    given, asked = Future(), []
+    given.set_result({1: b"a log"})
+    connected = Connected(None, "fleet", 1, is_local=True, wait=1.0, say=asked.append)
+    connected._log_requests["worker"] = _LogRequest(given, time.monotonic() - 2)
+    connected.request_logs(["worker"], lambda: asked.append("worker"))
+    assert (asked, [*connected.new_logs()]) == ([], [(1, b"a log")])
