@@ -19,6 +19,7 @@ ELSEWHERE = {
     "codebase/patterns.py": "codebase/test_outline.py",
     "codebase/select.py": "commands/test_rollup.py",
     "codebase/syntax.py": "codebase/test_outline.py",
+    "codebase/task.py": "codebase/test_rank.py",
     "commands/__init__.py": "test_help.py",
     "commands/apply.py": "commands/test_apply_and_undo.py",
     "commands/choosing.py": "codebase/test_chooser.py",

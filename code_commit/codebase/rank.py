@@ -9,9 +9,8 @@ import math
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import NamedTuple
 
 from code_commit.codebase.bundles import is_wrapped
@@ -29,6 +28,20 @@ from code_commit.codebase.mentions import (
 )
 from code_commit.codebase.near import is_document
 from code_commit.codebase.select import CONVENTIONS, Commit
+from code_commit.codebase.task import (
+    CODE,
+    COMMON,
+    NAMES_ALONE,
+    NO_NAMES,
+    beginning,
+    identifiers,
+    joined_names,
+    names_in,
+    pieces_of,
+    read_task,
+    shared_words,
+    words_of,
+)
 from code_commit.codebase.text import Section
 from code_commit.files import folders_of
 from code_commit.project import BUILD_SCRIPT
@@ -40,32 +53,12 @@ CHANGE_LOG = re.compile(
 _LAST = re.compile(
     r"(?:.*/)?(?i:licen[cs]es?|copying|notice|authors|contributors|code_of_conduct)(?:\.\w+)?|docs?/(?:.*/)?index\.\w+"
 )
-_CODE = re.compile(r"`[^`\n]+`|\b(?:\w+(?:(?:\.|::|->)\w+)+|\w+(?=\()|\w*[a-z0-9][A-Z]\w*|\w*[^\W_]_\w+)")
 _PATH = re.compile(r"[\w.-]*/[\w./-]*|\b[\w-]+\.\w+(?=:)")  # in a build's output
-_PIECE = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|\w{3,}")
-_MOST_NAMES, _MOST_WORDS, _MOST_ADOPTED, _MOST_OF_OUTPUT = 300, 64, 12, 20
+_MOST_ADOPTED = 12  # names of a build's output
 _LENGTH, _SATURATION, _IN_PATH = 0.75, 1.2, 1.0  # BM25's usual b and k1; a word in the path
 _RARE, _LONG = 5, 5  # a rare word is in at most so many files, and has at least so many letters
 _LIKE_IT = 50  # commits whose messages are most like the query
-_NAMES_ALONE = re.compile(r"\n\n(?:`\w+` ?)+\Z")  # as `with_names_of` adds them: no words of the query
 _MOST_COUNTED = 65_535  # times of a word in a file
-_LEAST_SHARED = 3  # letters of a word that names share: shorter ones begin too many of them
-_NO_NAMES = re.compile(r"\b\w+://\S+|(?<!\S)[^\s@]+@\S+|^\w+\(\w+\)!?:", re.MULTILINE)  # of commit messages
-_FORM = re.compile(r"\A\s*(?P<kind>[\w./-]+)(?:\((?P<scope>[^()\n]{1,99})\))?!?:(?=\s)")
-_KIND_WORDS = "build chore ci deps doc docs feat feature fix perf refactor revert style test tests wip"
-_KINDS = frozenset(_KIND_WORDS.split())
-_TRAILER = re.compile(r"[A-Z][\w-]*: .*|[A-Z][a-z]+ #\d+|\(.*\)")
-_MOST_JOINED, _JOINED_WORDS, _BEGINNING = 40, (3, 2), 400  # names, how many words one joins, characters of the query
-_COMMON_WORDS = """
-    about above after again all also although always and any are around because been before being below between both
-    but can cannot could did does doesn doing don done down during each either else even ever every everything for from
-    get gets had has have having here how however into isn its itself just let like make makes many may more most much
-    must never new not nothing now off old once only other others our out over own per rather same should since some
-    something still such than that the their them then there these they this those through too under until upon use
-    used uses using very was wasn way were what when where whether which while who why will with within without would
-    yet you your
-"""
-_COMMON = frozenset(_COMMON_WORDS.split())
 
 
 class Signals(NamedTuple):
@@ -121,52 +114,20 @@ class Survey:
     pictured: Collection[str] = ()
 
 
-class Task(NamedTuple):
-    """A query, without what only the form of a commit's message has, and the scope that this names."""
-
-    text: str
-    scope: frozenset[str]
-
-
-def read_task(query: str) -> Task:
-    """Return a query without trailers and the `fix(scope):` of a commit's message."""
-    text = _without_trailers(query)
-    form = _FORM.match(text)
-    if form is None:
-        return Task(text, frozenset())
-    is_kind = form["scope"] is not None or form["kind"].lower() in _KINDS
-    scope = (form["scope"] or "") if is_kind else form["kind"]
-    return Task(text[form.end() :] if is_kind else text, frozenset(_pieces(scope)))
-
-
-def _without_trailers(query: str) -> str:
-    """Return a query without a last paragraph of `Co-authored-by: ..` and the like."""
-    text, blank, last = query.rstrip().rpartition("\n\n")
-    lines = last.split("\n")
-    are_trailers = (
-        blank and all(map(_TRAILER.fullmatch, lines)) and any(re.match(r"\w+-[\w-]+: ", line) for line in lines)
-    )
-    return text if are_trailers else query
-
-
-def _pieces(path: str) -> list[str]:
-    return [piece for piece in re.split(r"\W+|_", path.lower()) if piece]
-
-
 class _Words:
     """The query's words and names, and what each file tells of them."""
 
     def __init__(self, query: str) -> None:
         self.query = query
-        self.words = _words(query)
-        plain = _NO_NAMES.sub("", query)
-        self.code = names_in(" ".join(_CODE.findall(query)))
+        self.words = words_of(query)
+        plain = NO_NAMES.sub("", query)
+        self.code = names_in(" ".join(CODE.findall(query)))
         self.first = names_in(beginning(query))
-        self.long = {name for name in names_in(beginning(plain), 6) if name.lower() not in _COMMON}
+        self.long = {name for name in names_in(beginning(plain), 6) if name.lower() not in COMMON}
         self.told, self.adopted = self.code | self.long, list[str]()
-        self.joined = _joined(beginning(plain))
-        self.shared = _shared(plain)
-        self.own = _shared(_NAMES_ALONE.sub("", plain))
+        self.joined = joined_names(beginning(plain))
+        self.shared = shared_words(plain)
+        self.own = shared_words(NAMES_ALONE.sub("", plain))
         self.names, self.parts = dict[str, re.Pattern[str]](), dict[str, set[int]]()
         self._look_for(self.code | self.first | self.long)
         self.parts |= {name: self._parts_of(name) for name in self.joined}
@@ -189,7 +150,7 @@ class _Words:
 
     def adopt(self, names: Collection[str], output: str) -> None:
         """Look for names for a query without own ones: those it shares a word with, then those of a build's output."""
-        printed = dict.fromkeys(_CODE.findall(_PATH.sub(" ", output)))
+        printed = dict.fromkeys(CODE.findall(_PATH.sub(" ", output)))
         last = [name for code in printed for name in re.findall(r"[A-Za-z_]\w{2,}", code)[-1:]]
         like = sorted(name for name in {*names, *last} if self.shared.of(name))
         like = sorted(like, key=lambda name: -len(self.shared.of(name)))
@@ -270,14 +231,14 @@ def survey_files(
             words=near,
             touched=touched.get(file.name, 0),
             defines=number in defining,
-            in_scope=bool(task.scope) and task.scope.issubset(_pieces(file.name)),
+            in_scope=bool(task.scope) and task.scope.issubset(pieces_of(file.name)),
             holds_rare=number in rare,
             is_wrapped=number in wrapped,
             is_last=bool(_LAST.fullmatch(file.name) or (CHANGE_LOG.fullmatch(file.name) and "/" in file.name)),
         )
         for number, (file, near) in enumerate(zip(found, by_words, strict=True))
     ]
-    code_names = identifiers(_NO_NAMES.sub("", task.text), found)
+    code_names = identifiers(NO_NAMES.sub("", task.text), found)
     told = code_names or words.long.union(words.adopted)
     lines = {name: lines for name, lines in words.lines.lines.items() if name in told or name in words.joined}
     return Survey(
@@ -383,63 +344,8 @@ def within(survey: Survey, folders: Collection[str]) -> Survey:
     return replace(survey, files=files, signals=signals, mentions=Mentions(), judges=(), pictured=())
 
 
-def identifiers(query: str, files: Iterable[Section]) -> set[str]:
-    """Return the names that a query writes as code: `name`, a.name, name(), aName, a_name; without file names."""
-    suffixes = {file.name.rpartition(".")[2] for file in files}
-    code = [match for match in _CODE.findall(query) if match.rpartition(".")[2] not in suffixes]
-    return names_in(" ".join(code))
-
-
-def with_names_of(query: str, output: str, files: Iterable[str], failed: str = "") -> str:
-    """Return a query with the names that a build's output writes as code in a paragraph of their own: those in its
-    lines that say what `failed`, then those that it writes most. The names of files are none.
-    """
-    suffixes = "|".join(sorted({re.escape(name.rpartition(".")[2]) for name in files if "." in name}))
-    no_file = re.compile(rf"[\w.+-]*/[\w./+-]+|[\w+-]+\.(?:{suffixes or '(?!)'})\b|(?<!\S)-\w[\w-]*")
-    first, often = (Counter(_names_of_code(no_file.sub(" ", text))) for text in (failed, output))
-    names = dict.fromkeys(name for name, _ in [*first.most_common(_MOST_OF_OUTPUT // 2), *often.most_common()])
-    told = " ".join(f"`{name}`" for name in islice(names, _MOST_OF_OUTPUT))
-    return f"{query.rstrip()}\n\n{told}" if told else query
-
-
-def _names_of_code(text: str) -> Iterator[str]:
-    return (word for match in _CODE.findall(text) for word in re.findall(r"[A-Za-z_]\w{2,}", match))
-
-
-def names_in(text: str, least: int = 3) -> set[str]:
-    return set(islice(dict.fromkeys(re.findall(rf"[A-Za-z_]\w{{{least - 1},}}", text)), _MOST_NAMES))
-
-
-def _joined(text: str) -> list[str]:
-    """Return names that words standing together may be parts of: `option_name`, `optionname`."""
-    runs = re.split(r"[^a-z\s-]+", text.lower()[:_BEGINNING])
-    between = rf"\b(?:{'|'.join(_COMMON)})\b"
-    split = [re.findall(r"[a-z]{3,}", part) for run in runs for part in re.split(between, run)]
-    tuples = [run[at : at + many] for many in _JOINED_WORDS for run in split for at in range(len(run) - many + 1)]
-    return list(dict.fromkeys(sign.join(parts) for parts in tuples for sign in ("_", "")))[:_MOST_JOINED]
-
-
 def _finder(pattern: str) -> Callable[[str], bool]:
     """Return a function that tells whether a text has a pattern, by Rust's expressions: most words are in few files."""
     from pydantic_core import SchemaValidator, core_schema
 
     return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")).isinstance_python
-
-
-def _shared(query: str) -> SharedWords:
-    stems = _stems(word for word in _PIECE.findall(query) if word.lower() not in _COMMON)
-    return SharedWords(stem for stem in stems if len(stem) >= _LEAST_SHARED)
-
-
-def _words(query: str) -> list[str]:
-    """Return the lower-case stems of the words of a query, the longest ones of a long query."""
-    stems = _stems([*_PIECE.findall(query), *re.findall(r"\w{3,}", query)])
-    return sorted(stems, key=lambda word: (-len(word), word))[:_MOST_WORDS]
-
-
-def _stems(words: Iterable[str]) -> set[str]:
-    return {re.sub(r"(?<=\w{3})(ing|ed|es|s|e)$", "", word.lower()) for word in words}
-
-
-def beginning(query: str) -> str:
-    return query.strip().partition("\n\n")[0]

@@ -6,8 +6,9 @@ import pytest
 from command import git
 
 from code_commit.codebase.mentions import show_mentions
-from code_commit.codebase.rank import add_files, rank, read_task, survey_files, with_names_of, within
+from code_commit.codebase.rank import add_files, rank, survey_files, within
 from code_commit.codebase.select import Commit, Selection, read_commits, read_files
+from code_commit.codebase.task import read_task, with_names_of
 from code_commit.codebase.text import Section, file_section
 from code_commit.errors import NotSetUpError
 from code_commit.project import Project, find_project
