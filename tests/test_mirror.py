@@ -13,6 +13,7 @@ ELSEWHERE = {
     "build/__init__.py": "build/test_fingerprints.py",
     "changes.py": "parse/test_parse.py",
     "check/codebase.py": "commands/test_run.py",
+    "codebase/excerpts.py": "codebase/test_fit.py",
     "codebase/grammars.py": "codebase/test_outline.py",
     "codebase/languages.py": "codebase/test_outline.py",
     "codebase/make.py": "commands/test_rollup.py",

@@ -6,7 +6,6 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from code_commit.changes import RejectedResponseError, Violation, quoted
-from code_commit.codebase.fit import Choice
 from code_commit.codebase.parts import FileRequest, read_requests
 from code_commit.exchange import Prompt, Response, labelled
 from code_commit.files import folders_of
@@ -25,6 +24,13 @@ _ANSWER = "answer"
 _MOST_UNKNOWN, _MOST_HINTS = 20, 5
 _ONLY_OPEN = "Send a list with what is open alone: files of the folders shown now, and right paths for wrong ones."
 _UNKNOWN = "no file of [codebase] that can be chosen"
+
+
+class Choice(NamedTuple):
+    """The files that an LLM chose, whole or in part, and its words about them."""
+
+    files: Mapping[str, FileRequest]
+    words: str = ""
 
 
 class NothingChosenError(RejectedResponseError):

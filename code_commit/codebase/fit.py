@@ -8,29 +8,27 @@ names if they share two words with the query.
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import ClassVar, NamedTuple
 
+from code_commit.codebase import excerpts
 from code_commit.codebase.change_logs import is_change_log, logs_of
-from code_commit.codebase.images import lines_beside_images, without_images
+from code_commit.codebase.images import without_images
 from code_commit.codebase.near import find_near, has_test_name, imports_any, is_document, without_imports
-from code_commit.codebase.outline import Definition, beside, brief, outline, read_definitions, without_fields
-from code_commit.codebase.parts import FileRequest, find_part
+from code_commit.codebase.outline import beside, brief, outline, without_fields
 from code_commit.codebase.rank import Survey, rank
 from code_commit.codebase.select import place_of
-from code_commit.codebase.text import NAMES_LINE, Section, folder_of, list_names, name_in_folder, part_of, part_section
+from code_commit.codebase.text import NAMES_LINE, Section, folder_of, list_names, name_in_folder, part_section
 from code_commit.exchange import weigh
 from code_commit.files import folders_of
 from code_commit.project import BUILD_SCRIPT
-from code_commit.runs.words import count
 from code_commit.views import Name, Outline, Part, View, Views, Whole, of_kind, whole_of
 
 _BESIDE, _SHARE_BESIDE = 9_600, 4  # characters of outlines beside the chosen text, or one part of it in so many
-_JUDGES, _JUDGES_OF_CHOICE, _SHORT_JUDGE = 48_000, 12_000, 4_000
-"""Bytes of files that build.sh names, after and in a choice; of one that is whole where parts of it can be shown."""
+_JUDGES, _JUDGES_OF_CHOICE = 48_000, 12_000  # bytes of files that build.sh names, after and in a choice
 _NO_ROOM = "no room for an outline, or nothing to outline, with their bytes:\n"
 _NOT_OUTLINED = "no room for an outline, or nothing to outline, bytes of long ones:\n"
 _FAR = "not next to a chosen file, or nothing to outline, with their bytes:\n"
@@ -44,20 +42,11 @@ _FIRST, _LONGEST_OF_FIRST, _LONGEST_OUTLINE = 8, 2_200, 520  # for a choice: fil
 _LAST, _LONGEST_OF_LAST, _PLAIN = 20, 260, 3  # behind so many: of each; of others, lines that share no word: one part
 _SHARE_OF_ONE_OUTLINE = 10  # of the room, one part in so many at most
 _MOST_IN_PART = 20  # of the best files
-PART, _LONG, _LARGE = 12_000, 40_000, 200_000
-"""Bytes of a file of which a choice asks for parts, that is fitted by its definitions, that no prompt holds whole."""
+PART, _LARGE = 12_000, 200_000  # bytes of a file of which a choice asks for parts, and that no prompt holds whole
 _SHORT, _MANY_SHORT = 400, 3  # bytes of a file that is not worth a choice; more of them are counted by their folder
-
 _FEW_CALLED = 20  # files whose names have the same word of the query
 _MOST_BYTES = 4  # of a character
 _IDLE = re.compile(r"(?:.*/)?(?:(?i:README)(?:\.[^./]*)?|FUNDING\.ya?ml|dependabot\.ya?ml)")
-
-
-class Choice(NamedTuple):
-    """The files that an LLM chose, whole or in part, and its words about them."""
-
-    files: Mapping[str, FileRequest]
-    words: str = ""
 
 
 class _Budget:
@@ -109,10 +98,10 @@ class Strategy(ABC):
         room -= len(f"{NAMES_LINE}\n{_FAR}\n{_UNNAMED.format(len(sections), '')}") + longest
         ranked = rank(self.survey, self.named().union(self.survey.judges), self.context)
         telling = self.telling_parts(ranked) if self.edits else {}
-        images = _beside_images(ranked, self.survey) if self.edits else {}
+        images = excerpts.beside_images(ranked, self.survey) if self.edits else {}
         parts = {**images, **telling, **self.parts}
-        as_long = {file.name for file in ranked if (part := parts.get(file.name)) and not _is_shorter(file, part)}
-        parts = {name: part for name, part in parts.items() if name not in as_long}
+        long = {file.name for file in ranked if (part := parts.get(file.name)) and not excerpts.is_shorter(file, part)}
+        parts = {name: part for name, part in parts.items() if name not in long}
         strategy = replace(self, parts=parts, longest=longest_outline)
         return _lay_out(sections, ranked, strategy, strategy.pack(ranked, _Budget(room)), longest)
 
@@ -134,7 +123,7 @@ class Strategy(ABC):
 
     def telling_parts(self, ranked: Sequence[Section]) -> dict[str, Part]:
         """Return the parts that tell most: of the tests of build.sh those that share two words with the query."""
-        return dict(_telling_tests(ranked, self.survey))
+        return dict(excerpts.telling_tests(ranked, self.survey))
 
     @abstractmethod
     def pack(self, ranked: Sequence[Section], budget: _Budget) -> "_Packed":
@@ -148,14 +137,14 @@ class Strategy(ABC):
         """Yield the parts and outlines of files, and the heads of change logs, where they are shorter than the file."""
         for file in files:
             if part := self.parts.get(file.name):
-                text = _text_of(file, part)
+                text = excerpts.text_of_part(file, part)
             elif file.name in self.heads:
                 text = part_section(file.name, self.heads[file.name]) if self.edits and self.shows_heads else ""
             elif file.name in self.survey.pictured and self.shows_heads:
                 text = file.as_outline(without_images(file.content))
             else:
                 lines = "" if is_change_log(file) else self.outline(file)
-                text = file.as_outline(_shortened(lines, self.survey, self.longest)) if lines else ""
+                text = file.as_outline(excerpts.shortened(lines, self.survey, self.longest)) if lines else ""
             if text and len(text) < len(file.text):
                 yield file.name, text
 
@@ -175,7 +164,7 @@ class Fill(Strategy):
 
     def telling_parts(self, ranked: Sequence[Section]) -> dict[str, Part]:
         """Return the definitions that hold the query's names, of the best files where they are long."""
-        return _telling_parts(ranked[:_MOST_IN_PART], self.survey)
+        return excerpts.telling_parts(ranked[:_MOST_IN_PART], self.survey)
 
     def pack(self, ranked: Sequence[Section], budget: _Budget) -> "_Packed":
         """Return the texts of files, the parts and the names that fill the budget."""
@@ -277,7 +266,8 @@ class Outlines(Strategy):
             lines = brief(whole := beside(lines, tests=False))
             if len(lines) > self.most_of_one:
                 lines = brief(without_fields(whole))
-        return _shortened(lines, self.survey, longest, longest if longest == _LONGEST_OF_FIRST else longest // _PLAIN)
+        plain = longest if longest == _LONGEST_OF_FIRST else longest // _PLAIN
+        return excerpts.shortened(lines, self.survey, longest, plain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -371,56 +361,6 @@ def _lay_out(
     return "".join(texts), views
 
 
-def _telling_parts(files: Iterable[Section], survey: Survey) -> dict[str, Part]:
-    """Return the definitions that hold the query's names, of the long files among these."""
-    lines = defaultdict[str, set[int]](set)
-    for mention in chain.from_iterable(survey.mentions.telling()):
-        lines[mention.path].add(mention.line)
-    parts = {}
-    for file in files:
-        if file.bytes > _LONG and lines[file.name]:
-            text = file.file_text
-            definitions = [found for found in read_definitions(file.name, text) if found.name]
-            holding = [
-                [found for found in definitions if found.first <= line <= found.last] for line in lines[file.name]
-            ]
-            part = part_of(text, ((found[-1].first, found[-1].last) for found in holding if found))
-            if part.passages and len(part_section(file.name, part)) < file.bytes // 2:
-                parts[file.name] = part
-    return parts
-
-
-def _telling_tests(files: Iterable[Section], survey: Survey) -> Iterator[tuple[str, Part]]:
-    """Yield the tests that share two words with the query, of the longer files that build.sh names."""
-    for file in files:
-        if file.name in survey.judges and file.bytes > _SHORT_JUDGE:
-            tests = [
-                each for each in read_definitions(file.name, file.file_text) if len(survey.shared.of(each.name)) > 1
-            ]
-            ranges = tuple((each.first, each.last) for each in tests if not _holds_another(each, tests))
-            if part := find_part(file.name, file.file_text, FileRequest(file.name, (), ranges)).part:
-                yield file.name, part
-
-
-def _holds_another(definition: Definition, others: Iterable[Definition]) -> bool:
-    return any(definition.first < each.first and each.last <= definition.last for each in others)
-
-
-def _text_of(file: Section, part: Part) -> str:
-    hidden = [(each.first, each.name) for each in read_definitions(file.name, file.file_text)]
-    return part_section(file.name, part, hidden=hidden)
-
-
-def _is_shorter(file: Section, part: Part) -> bool:
-    """Tell whether a part saves anything: else the file is shown whole."""
-    return len(_text_of(file, part)) < len(file.text)
-
-
-def _beside_images(files: Iterable[Section], survey: Survey) -> dict[str, Part]:
-    parts = {file.name: lines_beside_images(file.file_text) for file in files if file.name in survey.pictured}
-    return {name: part for name, part in parts.items() if part}
-
-
 def _texts(files: Iterable[Section], wanted: Collection[str]) -> Iterator[tuple[str, str]]:
     return ((file.name, file.text) for file in files if file.name in wanted)
 
@@ -442,7 +382,7 @@ def _for_all_tasks(strategy: Strategy, ranked: Sequence[Section], room: int) -> 
     """Return the files of the context, build.sh, and the files that it names, of these so many bytes at most."""
     judges = {BUILD_SCRIPT}
     for file in ranked:
-        can_be_outlined = strategy.edits and file.bytes > _SHORT_JUDGE
+        can_be_outlined = strategy.edits and file.bytes > excerpts.SHORT_JUDGE
         if file.name in strategy.survey.judges and file.bytes <= room and not can_be_outlined:
             room -= file.bytes
             judges.add(file.name)
@@ -458,30 +398,3 @@ def _folders(files: Sequence[Section], room: int) -> str:
             return told
         counts = counts[: len(counts) * 3 // 4]
     return ""
-
-
-def _shortened(lines: str, survey: Survey, longest: int, plain: int | None = None) -> str:
-    """Return an outline of about so many characters: the lines that share words with the query, then others.
-
-    These end at `plain` characters of the outline. A line stands below that of its class.
-    """
-    plain = longest if plain is None else min(plain, longest)
-    if len(lines) <= plain:
-        return lines
-    numbered, room = list(enumerate(lines.splitlines(keepends=True))), longest
-    shared, kept = [sum(map(line.lower().__contains__, survey.words)) for _, line in numbered], set[int]()
-    owners, owner_of = list[tuple[int, int]](), list[set[int]]()
-    for number, line in numbered:
-        depth = len(line) - len(line.lstrip())
-        owners = [owner for owner in owners if owner[0] < depth]
-        owner_of.append({number, *(owner for _, owner in owners)})
-        owners.append((depth, number))
-    for number, _ in sorted(numbered, key=lambda item: -shared[item[0]]):
-        added = owner_of[number] - kept
-        room -= sum(len(numbered[each][1]) for each in added)
-        if room < (0 if shared[number] else longest - plain):
-            break
-        kept |= added
-    text = "".join(numbered[number][1] for number in sorted(kept))
-    left = len(numbered) - len(kept)
-    return f"{text}... and {count(left, 'definition')} more\n" if left else text

@@ -20,7 +20,8 @@ from code_commit.terminal import shown
 from code_commit.views import Hidden, Name, Outline, Part, View, Views, Whole, of_kind, whole_of
 
 if TYPE_CHECKING:
-    from code_commit.codebase.fit import Choice, Strategy
+    from code_commit.codebase.chooser import Choice
+    from code_commit.codebase.fit import Strategy
     from code_commit.codebase.rank import Survey
 
 _SHARE_OF_END = _SHARE_OF_CONTEXT = 10  # one part in so many at most

@@ -11,8 +11,8 @@ from code_commit.check import RunPlan
 from code_commit.check.codebase import require_no_key
 from code_commit.codebase.additions import without_passed, without_progress
 from code_commit.codebase.change_logs import logs_of, may_want_entries
-from code_commit.codebase.chooser import Shape, choose_files, selection_prompt
-from code_commit.codebase.fit import PART, Choice, Chosen, Outlines
+from code_commit.codebase.chooser import Choice, Shape, choose_files, selection_prompt
+from code_commit.codebase.fit import PART, Chosen, Outlines
 from code_commit.codebase.make import fitted, told_beside
 from code_commit.codebase.mentions import show_mentions
 from code_commit.codebase.near import is_test

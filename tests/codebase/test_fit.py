@@ -7,7 +7,8 @@ import pytest
 from command import Run, git, module, recorded, the_log
 from fake_server import FakeServer
 
-from code_commit.codebase.fit import Chosen, Fill, Outlines, _shortened
+from code_commit.codebase.excerpts import shortened
+from code_commit.codebase.fit import Chosen, Fill, Outlines
 from code_commit.codebase.make import make_codebase, summary_of
 from code_commit.codebase.parts import FileRequest, find_part
 from code_commit.codebase.rank import survey_files
@@ -390,7 +391,7 @@ def test_a_cut_outline_keeps_the_class_of_a_definition_that_stays():
         f"class Part{number}\n" + "".join(f"  def method_{each}_of_{number}\n" for each in range(20))
         for number in range(9)
     )
-    kept = _shortened(classes, survey_files([], "method_19_of_8 and method_18_of_7"), 3_000).splitlines()
+    kept = shortened(classes, survey_files([], "method_19_of_8 and method_18_of_7"), 3_000).splitlines()
     assert len(kept) < classes.count("\n")
     owner = ""
     for line in kept[:-1]:

@@ -1,0 +1,95 @@
+"""Excerpts of files that are not shown whole: the definitions and tests of long ones that tell most, the lines beside
+embedded images, and the lines of long outlines that share words with the query.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from code_commit.codebase.images import lines_beside_images
+from code_commit.codebase.outline import Definition, read_definitions
+from code_commit.codebase.parts import FileRequest, find_part
+from code_commit.codebase.rank import Survey
+from code_commit.codebase.text import Section, part_of, part_section
+from code_commit.runs.words import count
+from code_commit.views import Part
+
+LONG, SHORT_JUDGE = 40_000, 4_000
+"""Bytes of a file that is fitted by its definitions; of one that build.sh names, of which parts are shown."""
+
+
+def telling_parts(files: Iterable[Section], survey: Survey) -> dict[str, Part]:
+    """Return the definitions that hold the query's names, of the long files among these."""
+    lines = defaultdict[str, set[int]](set)
+    for mention in chain.from_iterable(survey.mentions.telling()):
+        lines[mention.path].add(mention.line)
+    parts = {}
+    for file in files:
+        if file.bytes > LONG and lines[file.name]:
+            text = file.file_text
+            definitions = [found for found in read_definitions(file.name, text) if found.name]
+            holding = [
+                [found for found in definitions if found.first <= line <= found.last] for line in lines[file.name]
+            ]
+            part = part_of(text, ((found[-1].first, found[-1].last) for found in holding if found))
+            if part.passages and len(part_section(file.name, part)) < file.bytes // 2:
+                parts[file.name] = part
+    return parts
+
+
+def telling_tests(files: Iterable[Section], survey: Survey) -> Iterator[tuple[str, Part]]:
+    """Yield the tests that share two words with the query, of the longer files that build.sh names."""
+    for file in files:
+        if file.name in survey.judges and file.bytes > SHORT_JUDGE:
+            tests = [
+                each for each in read_definitions(file.name, file.file_text) if len(survey.shared.of(each.name)) > 1
+            ]
+            ranges = tuple((each.first, each.last) for each in tests if not _holds_another(each, tests))
+            if part := find_part(file.name, file.file_text, FileRequest(file.name, (), ranges)).part:
+                yield file.name, part
+
+
+def _holds_another(definition: Definition, others: Iterable[Definition]) -> bool:
+    return any(definition.first < each.first and each.last <= definition.last for each in others)
+
+
+def text_of_part(file: Section, part: Part) -> str:
+    hidden = [(each.first, each.name) for each in read_definitions(file.name, file.file_text)]
+    return part_section(file.name, part, hidden=hidden)
+
+
+def is_shorter(file: Section, part: Part) -> bool:
+    """Tell whether a part saves anything: else the file is shown whole."""
+    return len(text_of_part(file, part)) < len(file.text)
+
+
+def beside_images(files: Iterable[Section], survey: Survey) -> dict[str, Part]:
+    parts = {file.name: lines_beside_images(file.file_text) for file in files if file.name in survey.pictured}
+    return {name: part for name, part in parts.items() if part}
+
+
+def shortened(lines: str, survey: Survey, longest: int, plain: int | None = None) -> str:
+    """Return an outline of about so many characters: the lines that share words with the query, then others.
+
+    These end at `plain` characters of the outline. A line stands below that of its class.
+    """
+    plain = longest if plain is None else min(plain, longest)
+    if len(lines) <= plain:
+        return lines
+    numbered, room = list(enumerate(lines.splitlines(keepends=True))), longest
+    shared, kept = [sum(map(line.lower().__contains__, survey.words)) for _, line in numbered], set[int]()
+    owners, owner_of = list[tuple[int, int]](), list[set[int]]()
+    for number, line in numbered:
+        depth = len(line) - len(line.lstrip())
+        owners = [owner for owner in owners if owner[0] < depth]
+        owner_of.append({number, *(owner for _, owner in owners)})
+        owners.append((depth, number))
+    for number, _ in sorted(numbered, key=lambda item: -shared[item[0]]):
+        added = owner_of[number] - kept
+        room -= sum(len(numbered[each][1]) for each in added)
+        if room < (0 if shared[number] else longest - plain):
+            break
+        kept |= added
+    text = "".join(numbered[number][1] for number in sorted(kept))
+    left = len(numbered) - len(kept)
+    return f"{text}... and {count(left, 'definition')} more\n" if left else text
