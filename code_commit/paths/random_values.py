@@ -40,6 +40,10 @@ _ENDS_SENTENCE = re.compile(r"\.\s|\n\s*\n")
 _URL = re.compile(r"(?:://[^\s:/@\"'`<>]{0,64}:|https?://)([^\s/:@\"'`<>{}$]{8,80})@([\w.-]+)")
 _OF_SENTRY = re.compile(r"[0-9a-f]{32}")
 _OF_NOBODY = re.compile(r"https?://([\w.-]+\.)?example\.(com|net|org)(:\d+)?[/?][^\s\"'`]*\Z")
+_LOGIN = re.compile(
+    r"(?:Basic |\"auth\": ?\")([0-9A-Za-z+/]{16,}={0,2})|-u(?:ser)?[ =,\"']+[\w.@-]+:([^\s\"'`<>{}$]{12,80})"
+)
+_SIGNS_OF_LOGIN = ("Basic ", '"auth"', "-u")
 _NO_HOST = re.compile(r"localhost|127\.[\d.]+|(.*\.)?example(\.\w+)?|host(name)?|\.*")
 _PREFIXED = re.compile(r"[_-](?![0-9a-f]+[LR]\d+\b)[0-9A-Za-z]{32,}(_[0-9a-f]{8})?(?![\w/+-])")
 _PREFIX = re.compile(r"(?<![\w/+.-])[A-Za-z][a-z0-9]{1,9}(_[a-z]{1,5})?\Z")
@@ -67,7 +71,11 @@ _MIXED = (
     r"|[0-9][A-Za-z]*[!#%&*?@^][0-9A-Za-z]|[0-9A-Za-z][!#%&*?@^][A-Za-z]*[0-9]"
 )
 """Pieces that random values have and few lines of code: digits, cases or signs in turns."""
-NEEDED = (rf"(?i-u:{_SAYS.pattern})[^\n]*\n?[^\n]*({_MIXED})", _URL.pattern, r"[_-][0-9A-Za-z]{32}")
+NEEDED = (
+    rf"(?i-u:{_SAYS.pattern})[^\n]*\n?[^\n]*({_MIXED})",
+    rf"{_URL.pattern}|{_LOGIN.pattern}",
+    r"[_-][0-9A-Za-z]{32}",
+)
 """Expressions for Rust's engine: a text without any of them has no value that `find_random_values` finds."""
 _NO_VALUE = re.compile(r"://|\.\.\.|Eby8vdM02x|(?i:example|hmacsha|pbkdf2|with(?:hmac|rsa|ecdsa))")
 """A URL, a value that is cut, the key of Azure's emulator, an example, the name of an algorithm."""
@@ -112,6 +120,9 @@ def find_random_values(text: str) -> Iterator[LikelySecret]:
         is_known = _NO_HOST.fullmatch(match[2]) or _OF_SENTRY.fullmatch(match[1])
         if not is_known and looks_random(match[1], is_quoted=True):
             yield LikelySecret("a password in a URL", match[1], match.start(1))
+    for match in _LOGIN.finditer(text) if any(map(text.__contains__, _SIGNS_OF_LOGIN)) else ():
+        if looks_random(match[2] or _password_in(match[1]), is_quoted=True):
+            yield LikelySecret("a login", match[0], match.start())
     for match in _PREFIXED.finditer(text):
         prefix = _PREFIX.search(text, max(0, match.start() - 17), match.start())
         if prefix and all(one.search(match[0]) for one in _CLASSES) and looks_random(prefix[0] + match[0]):
@@ -219,6 +230,14 @@ def _is_text_in_base64(value: str) -> bool:
     except (binascii.Error, UnicodeDecodeError):
         return False
     return text.isprintable() and not any(looks_random(piece) for piece in re.split(r"[\s:]+", text))
+
+
+def _password_in(value: str) -> str:
+    """Return the password of a login in base64, "" where it is none."""
+    try:
+        return base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode("ascii").partition(":")[2]
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
 
 
 def _is_plain_jwt(value: str) -> bool:

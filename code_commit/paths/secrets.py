@@ -64,7 +64,7 @@ _SECRET_SHAPES = {
         "a key of AWS",
         "AWS_SECRET aws_secret ecretAccessKey AWS_SESSION aws_session essionToken",
     ),
-    r"\bAccountKey=[0-9A-Za-z+/]{86}==": ("a key of Azure", "AccountKey="),
+    r"\bAccountKey=[0-9A-Za-z+/]{86}==|\bsig=[0-9A-Za-z+/]{43}=": ("a key of Azure", "AccountKey= sig="),
     r"\bAIza[0-9A-Za-z_-]{35}|\bGOCSPX-[0-9A-Za-z_-]{28}|\bAQ\.Ab[0-9A-Za-z_-]{40}|\bya29\.[0-9A-Za-z_-]{40}": (
         "a key of Google",
         "AIza GOCSPX- AQ.Ab ya29.",
@@ -76,6 +76,12 @@ _SECRET_SHAPES = {
     r"|\bpat[0-9A-Za-z]{14}\.[0-9a-f]{64}|\bdckr_[op]at_[0-9A-Za-z_-]{27}": (
         "a token",
         "dapi key- shpat_ shpca_ shppa_ shpss_ SK doo_v1 dop_v1 dor_v1 pul- rubygems_ sbp_ pat dckr_",
+    ),
+    r"\bsb_secret_[0-9A-Za-z_-]{31}|\bwhsec_[0-9A-Za-z+/]{32}|\bpcsk_[0-9A-Za-z]{5,8}_[0-9A-Za-z]{40}"
+    r"|\bdp\.[a-z]{2,5}\.[0-9A-Za-z]{40}|\bPMAK-[0-9a-f]{24}-[0-9a-f]{34}|\bNRAK-[0-9A-Z]{27}"
+    r"|\blsv2_[a-z]{2}_[0-9a-f]{32}": (
+        "a token",
+        "sb_secret_ whsec_ pcsk_ dp. PMAK- NRAK- lsv2_",
     ),
     r"\bgh[pousr]_[0-9A-Za-z]{36}|\bgithub_pat_[0-9A-Za-z_]{60}": (
         "a token of GitHub",

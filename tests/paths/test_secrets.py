@@ -1,5 +1,6 @@
 """What nobody showed the LLM: no reason quotes it, no answer changes a secret, and no prompt, diff or page shows one."""
 
+import base64
 import html
 import json
 import random
@@ -317,6 +318,8 @@ NO_SECRETS = [
     "SESSION_SECRET=99ae8afbc17d...snip...ec0f262ac81b",
     'newSecretKey("PBKDF2WithHmacSHA256", password)',
     f"invalidToken = '{WIDE}'",
+    "Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==",
+    "curl -u user:correct-password https://ci.acme.io",
     f'claims(TokenClaimNames.SUB, "{WIDE}")',
     '.header("Sec-WebSocket-Key", "6D69KGBOr4Re+Nj6zx9aQA==")',
     f"https://git.acme.io/a/commit/{HEX[:40]}#diff-{HEX[:32]}L36",
@@ -336,6 +339,12 @@ def test_a_placeholder_and_what_opens_nothing_are_no_secret(line):
         f'fetch("https://api.acme.io/v1?page=2&api_key={WIDE}&of=example.com")',
         f"https://example.com/docs and then api_key={WIDE}",
         f"name_of_token = '{WIDE}'",
+        f"curl -u deploy:{WIDE} https://ci.acme.io",
+        f'["--user", "deploy:{WIDE}"]',
+        f"Authorization: Basic {base64.b64encode(f'deploy:{WIDE}'.encode()).decode()}",
+        f'"auth": "{base64.b64encode(f"deploy:{WIDE}".encode()).decode()}"',
+        f"https://a.blob.core.windows.net/c?sv=2024&sig={WIDE}{HEX[:11]}%3D",
+        f"whsec_{WIDE}",
         f"%0A%09{AWS}%0D",
         f"&#9;{AWS}",
         f"\\u000a{AWS}",
