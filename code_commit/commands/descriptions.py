@@ -368,7 +368,7 @@ def _read_others(folder: Folder, facts: Facts) -> None:
     tested = r"(?i)\b(?:Include|Sdk)=\"(?:Microsoft\.NET\.Test\.Sdk|xunit|NUnit|MSTest|TUnit)"
     facts.add(dotnet_tests=any(re.search(tested, re.sub(r"(?s)<!--.*?(?:-->|\Z)", "", text)) for text in projects))
     rust = (folder.text(name) for name in folder.find("**/*.rs") if folder.has("Cargo.toml"))
-    facts.add(rust_tests=any(re.search(r"#\[[\w:]*test", text) for text in rust))
+    facts.add(rust_tests=any(re.search(r"#\[[\w:]*(?:test|quickcheck)", text) for text in rust))
     meson = "\n".join(folder.text(name) for name in folder.find("**/meson.build"))
     automake = "\n".join(folder.text(name) for name in folder.find("**/Makefile.am"))
     facts.add(

@@ -139,6 +139,11 @@ RUNNERS = {
         "a:test:       Tests  2 passed (2)\n Tasks:    1 successful, 1 total",
     ),
     "node": ({"a.test.js": "", "../tools/node": SAYS}, "# tests 0\n# pass 0", "# tests 3\n# pass 3"),
+    "Bun": (
+        {"package.json": "{}", "bun.lock": "", "node_modules/a": "", "a.test.ts": "", "../tools/bun": SAYS},
+        " 0 pass\n 2 skip\n 0 fail",
+        " 10 pass\n 0 fail",
+    ),
     "Maven": (
         {"pom.xml": "", "src/test/java/a/b/c/d/e/ATest.java": "", "../tools/mvn": SAYS},
         "[INFO] No tests to run.\nBUILD SUCCESS",
