@@ -51,22 +51,23 @@ _MINIFIABLE = (".js", ".mjs", ".css")
 _MINIFIED_LINE = 110  # bytes of a line on average, from which on GitHub's linguist calls a file minified
 _WRITTEN_LINE = re.compile(rb"^(?:\t|  ).{,5000}$", re.MULTILINE)  # indented, as tools that minify leave none
 
-_LOCK_FILE_NAMES = """
-    .terraform.lock.hcl Cargo.lock Cartfile.resolved Gemfile.lock MODULE.bazel.lock Package.resolved Pipfile.lock
-    Podfile.lock bun.lock composer.lock conda-lock.yml deno.lock flake.lock go.sum go.work.sum gradle.lockfile mix.lock
-    npm-shrinkwrap.json package-lock.json packages.lock.json pdm.lock pixi.lock pnpm-lock.yaml poetry.lock pubspec.lock
-    pylock.toml rebar.lock stack.yaml.lock uv.lock yarn.lock
-"""
-_LOCK_FILES = frozenset(_LOCK_FILE_NAMES.split())
+_LOCK_FILES = re.compile(
+    r".*\.(lock|lockfile|resolved)|.*[.-]lock\.(hcl|json|ya?ml)|npm-shrinkwrap\.json|pylock(\..*)?\.toml"
+    r"|go(\.work)?\.sum|cabal\.project\.freeze"
+)
 _KEY_FILES = frozenset(f"{provider}-key.txt" for provider in KEY_VARIABLES)
 _MOST_COMMITS, _COMMIT_SECONDS = 2_000, 5  # whose messages are read, and in how many seconds
 _MOST_TOUCHED = 30  # files of a commit that tells of them
 _BINARY_SHOWS_IN = 8000  # bytes, as git has it
-_COMMENT = r"[ \t]*(?://|#|/?\*|--|;|<!--|%|\"\"\"|dnl)"
-_LEAVE_IT = r"\bdo not (?:change|edit|modify)\b"
+_COMMENT = r"[ \t]*(?://|#|/?\*|--|;|<!--|%|!|\{-|\(\*|\"\"\"|dnl\b|REM\b)"
+_MADE = r"\b(?:auto-?)?(?:re)?generated\b"
+_LEAVE_IT = (
+    r"(?:\b(?:do not|don't|never|not (?:be|make|meant to be))\b[^\n=]{0,16}\b(?:chang|edit|modif)"
+    r"|\binstead of editing\b|\b(?:will|be) (?:lost|overwritten)\b)"
+)
 _GENERATED = re.compile(
-    rf"(?im)^{_COMMENT}.*(?:@generated\b|\bgenerated\b.*(?:\n.*){{0,3}}?{_LEAVE_IT}"
-    rf"|{_LEAVE_IT}.*(?:\n.*){{0,3}}?\bgenerated\b)"
+    rf"(?im)^{_COMMENT}.*(?:@generated\b|<auto-?generated|{_MADE}.*(?:\n[^\n=]*){{0,3}}?{_LEAVE_IT}"
+    rf"|{_LEAVE_IT}.*(?:\n[^\n=]*){{0,3}}?{_MADE})"
 )
 _HEADER = 1000  # characters
 _LFS_POINTER = "version https://git-lfs.github.com/spec/"
@@ -269,7 +270,7 @@ def _fault_of_name(root: Path, path: str, selection: Selection) -> str | None:
         return "key file"
     if path not in selection.included and is_secret_name(path) and not _holds_public_keys(root / path):
         return CONFIDENTIAL
-    unwanted = "lock file" if name in _LOCK_FILES else MINIFIED if _MINIFIED_NAMES.fullmatch(name) else None
+    unwanted = "lock file" if _LOCK_FILES.fullmatch(name) else MINIFIED if _MINIFIED_NAMES.fullmatch(name) else None
     return None if unwanted and selection.is_wanted(path) else unwanted
 
 
