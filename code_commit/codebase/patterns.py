@@ -34,7 +34,7 @@ _UNDERLINED = re.compile(r"^(\S.{2,})\n(={3,}|-{3,}|~{3,}|\^{3,})[ \t]*$", re.MU
 def headings(suffix: str, text: str) -> list[Entry] | None:
     """Return the headings of a document, None if the file is none."""
     ranks = list[str]()
-    if suffix in {"md", "markdown"}:
+    if suffix in {"md", "mdc", "mdx", "markdown"}:
         found = (match for match in _MARKDOWN.finditer(text) if match[2])
         return [
             Entry(match[2], len(match[2]) - len(match[2].lstrip("#")), line, name=match[2].strip("# \t\r"))
