@@ -159,7 +159,7 @@ def fitted(selection: Selection, redactor: Redactor, tokens: int, strategy: "Str
             f"{tokens:,} tokens are too few for even one file: allow more, or use a model with a larger window"
         )
     left_out = {reason: dict(names) for reason, names in selection.left_out.items()}
-    if only_named := {name: count(view.size, "byte") for name, view in of_kind(views, Name).items()}:
+    if only_named := {name: count(view.size, "byte") for name, view in views.items() if isinstance(view, Name)}:
         left_out[select.NO_ROOM if isinstance(strategy, Fill) else select.NOT_CHOSEN] = only_named
     notes = ""
     if isinstance(strategy, Chosen):
