@@ -48,6 +48,9 @@ ELSEWHERE = {
     "paths/escapes.py": "paths/test_secrets.py",
     "paths/random_values.py": "paths/test_secrets.py",
     "verify/__init__.py": "verify/test_content.py",
+    "verify/escapes.py": "verify/test_formats.py",
+    "verify/frames.py": "verify/test_formats.py",
+    "verify/parts.py": "verify/test_formats.py",
 }
 """The modules whose behaviour the tests of another file show, and that file."""
 

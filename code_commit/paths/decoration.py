@@ -23,6 +23,7 @@ _AROUND = re.compile(rf"[^{_INSIDE}]*({_PLAIN})(?![{_INSIDE}])[^/]*")
 _TWO = re.compile(rf"({_PLAIN})\s*(?:[=-]+>|[,;|&\u2192])\s*{_PLAIN}")
 _LINK = re.compile(rf"\[({_PLAIN})\]\(.*\)")
 _ENDED = re.compile(r"(.*\w)[:,;]+")
+_FEW_WORDS, _LONGEST_WORD = 3, 20  # more words are a sentence; letters of a word in another script
 _SOME_WORDS = "answer code content diff edit file filename main output patch path plaintext response text txt"
 _WORDS = frozenset(_SOME_WORDS.split())
 
@@ -65,6 +66,9 @@ def is_word(path: str) -> bool:
     if name in _WORDS:
         return True
     words = re.split(r"[^\w+#]+", name)
+    is_foreign = len(name) <= _LONGEST_WORD and not re.search(r"[a-z0-9]", unicodedata.normalize("NFD", name))
+    if len(words) > _FEW_WORDS or is_foreign:
+        return True
     known = _languages()
     is_known = name in known.names or all(word in known.names or word in _WORDS for word in words)
     return is_known and not any(fnmatchcase(name, file) for file in known.files)

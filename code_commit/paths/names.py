@@ -59,7 +59,7 @@ _FAULTS: tuple[tuple[str, str, str], ...] = (
     ("unclear-path", r"/\Z", "ends with a slash: name a file, folders come by themselves"),
     ("unclear-path", r"//|(?:\A|/)\.(?:/|\Z)", f"is not canonical: {_CANONICAL}"),
     ("unclear-path", r"[. ](?:/|\Z)", "has a dot or blank at the end of a name, or a comment: leave it out"),
-    ("unclear-path", r"\A[ :-]", "begins with a blank, '-' or ':': begin with a letter, a digit, '_' or '.'"),
+    ("unclear-path", r"\A[ :-]|/ ", "begins with a blank, '-' or ':': begin with a letter, a digit, '_' or '.'"),
     ("windows-name", _DEVICE, "is the name of a device on Windows (con, nul, aux, com1 ...): choose another name"),
     (
         "windows-name",

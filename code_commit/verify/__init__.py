@@ -44,10 +44,12 @@ from code_commit.verify.content import (
     verified_change,
 )
 from code_commit.verify.edits import STALE_PART, UNSEEN_PART, VisibleLines, find_shown
-from code_commit.verify.formats import Surroundings, find_formats
+from code_commit.verify.escapes import find_lookalike
+from code_commit.verify.formats import find_formats
 from code_commit.verify.ignored import IgnoreFiles, ignored_paths
 from code_commit.verify.markdown import without_fences
 from code_commit.verify.omission import ChangedFile, find_omissions
+from code_commit.verify.parts import Surroundings
 from code_commit.verify.resemblance import NewFiles
 from code_commit.views import Part, Removed, Sight, Span, Whole, find_unseen, of_kind
 
@@ -353,7 +355,8 @@ def _check_format(
     except ValueError:
         return asked
     change = without_fences(asked, old)
-    for found in (*find_formats(change, old, surroundings), find_damage(change, old), find_lost_letters(change, old)):
+    damages = (find(change, old) for find in (find_damage, find_lost_letters, find_lookalike))
+    for found in (*find_formats(change, old, surroundings), *damages):
         if found is not None and found.may_be_meant:
             findings.suspect(change.path, found.rule, found.fact, found.advice, found.line)
         elif found is not None:

@@ -32,7 +32,7 @@ from code_commit.runs.renames import find_renames
 from code_commit.runs.words import count
 from code_commit.terminal import shown
 from code_commit.verify.edits import ContentFault, VisibleLines, edit_text, lines_in_ranges
-from code_commit.verify.formats import Suspicion
+from code_commit.verify.parts import Suspicion
 from code_commit.verify.writing import whole_text, whole_text_as_sent
 
 _SHEBANG, _LOST = b"#!", "\ufffd"

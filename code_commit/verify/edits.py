@@ -307,6 +307,8 @@ def _nearest(lines: Sequence[str], find: Sequence[str], index: dict[str, list[in
     odd = _odd_characters(there[differs], said[differs]) if is_shown else ""
     is_spelled = is_shown and quoted(there[differs]) == there[differs]
     advice = "copy them exactly as they are" if is_spelled or not is_shown else _ESCAPED
+    if is_shown and re.fullmatch(rf"\d+\W+{re.escape(there[differs])}", said[differs]):
+        advice = "leave the line numbers out"
     says = f"says {what} not '{quoted(said[differs])}'{odd}: {advice}"
     if len(said) == 1:
         nearest = f"line {start + 1} of the file: it"

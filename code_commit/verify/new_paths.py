@@ -23,6 +23,7 @@ from code_commit.paths.names import Fault
 from code_commit.terminal import shown
 
 _ALONE = "alone after the carets"
+_ROUTE = re.compile(r"(?i)%5b[^/]*%5d")  # [id] in a URL: no framework takes that spelling
 _MOST_DECORATED = 1_000  # new paths with odd characters that are looked at
 
 
@@ -107,15 +108,29 @@ def find_decorated(paths: Iterable[str], removed: Collection[str], root: Path) -
             others.append(path)
     for path in others[:_MOST_DECORATED]:
         held = find_held_path(path, root)
-        if held in removed:
-            continue
-        if held:
-            advice = f"write {shown(held)} {_ALONE}"
-            if re.search("[>\u2192]", path):
-                advice += ", and to rename it, delete that path and create the new one"
-            yield Doubt(path, "decorated", f"is not there, and {shown(held)} stands in it", advice)
-        elif bare := _find_bare_path(path, root):
-            yield Doubt(path, "decorated", "has something before or behind the path", f"write {shown(bare)} {_ALONE}")
+        if held not in removed and (found := _read_decoration(path, held, root)):
+            yield Doubt(path, "decorated", found[0], f"write {found[1]}")
+
+
+def _read_decoration(path: str, held: str, root: Path) -> tuple[str, str] | None:
+    """Return what is wrong with a new path that holds an existing one, if any, and what to write; None for nothing."""
+    if held:
+        advice = f"{shown(held)} {_ALONE}"
+        if re.search("[>\u2192]", path):
+            advice += ", and to rename it, delete that path and create the new one"
+        return f"is not there, and {shown(held)} stands in it", advice
+    if bare := _find_bare_path(path, root):
+        return "has something before or behind the path", f"{shown(bare)} {_ALONE}"
+    spelled = unicodedata.normalize("NFKC", path)
+    if spelled.count("/") != path.count("/"):
+        return "has a character that looks like a slash", f"{shown(spelled)} {_ALONE}"
+    if re.search(r"[*?]", path):
+        return "is a pattern and hardly a file's name", f"the file's path {_ALONE}"
+    plain = unquote(path)
+    is_folders = _has_folder(root, plain) and not _has_folder(root, path)
+    if plain != path and plain.isprintable() and (is_folders or _ROUTE.search(path)):
+        return "is written as a URL has it", f"{shown(plain)} {_ALONE}"
+    return None
 
 
 def find_held_path(path: str, root: Path) -> str:

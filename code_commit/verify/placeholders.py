@@ -12,14 +12,26 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from code_commit.verify.formats import is_code
+from code_commit.verify.parts import is_code
 
 _LONGEST_LINE = 160  # longer lines are no placeholders
 _MOST_LINES = 100_000  # with a hint that are checked: an LLM that leaves code out does so in its first thousand
 _Kind = Literal["rest", "rest of all", "rest and state", "state"]
 
 _HINTS = (
-    *("...", "\u2026", "as before", "as is", "as-is", "brevity", "elided", "existing", "identical", "no change"),
+    *(
+        "...",
+        ". . .",
+        "\u2026",
+        "as before",
+        "as is",
+        "as-is",
+        "brevity",
+        "elided",
+        "existing",
+        "identical",
+        "no change",
+    ),
     *("no further", "not changed", "not modified", "not shown", "nothing", "omitted", "other ", "previous ", "remain"),
     *("rest of", "same as", "snip", "stays", "the same", "truncated", "unchanged", "unmodified", "untouched"),
 )  # every placeholder has one
@@ -50,6 +62,9 @@ _LEFT_OUT = (
     r"|collapsed|snip(?:ped)?|brevity|no (?:\w+ )?changes?|nothing (?:else )?changes|not (?:changed|modified|shown)"
     r"|as (?:before|above|is|it was|was))\b"
 )
+
+
+_CUT_OFF = r"\.\.\. ?[\[(<](?:[\w,]+ ){0,3}(?:truncated|omitted|elided|snipped)[^\])>]*[\])>]\Z"  # at the end of a line
 
 
 class _File(NamedTuple):
@@ -122,7 +137,9 @@ class _Line(NamedTuple):
 @lru_cache(maxsize=256)
 def _is_placeholder(text: str, file: _File, *, is_continued: bool) -> bool:
     """Tell whether a line is a placeholder; `is_continued`: the one before it is a comment too."""
-    text = text.replace("\u2026", "...").replace("[...]", "...")
+    text = text.replace("\u2026", "...").replace("[...]", "...").replace(". . .", "...")
+    if not file.is_prose and re.search(_CUT_OFF, text):
+        return True
     line = _taken_apart(text.strip(), file.comment)
     if not line.words:
         is_comment = not file.is_prose and line.comment != "" and line.dots_before and not line.is_example

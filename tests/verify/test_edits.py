@@ -91,6 +91,12 @@ UNFIT = {
         [(10, "no-match")],
         "nearest is lines 4 to 6 of the file, where line 5 says '    y = x' and not '    y = x+1'",
     ),
+    "numbers of lines": (
+        "a\nb\nc\n",
+        [("2: b\n3: c\n", "")],
+        [(10, "no-match")],
+        "where line 2 says 'b' and not '2: b': leave the line numbers out",
+    ),
     "another indentation": (
         "if x:\n    call(first)\n",
         [("call(first)\n", "")],

@@ -5,8 +5,10 @@ import time
 import pytest
 
 from code_commit.changes import Edit, EditBlock, FileReplacement
-from code_commit.verify.formats import Surroundings, find_formats
+from code_commit.verify.escapes import find_lookalike
+from code_commit.verify.formats import find_formats
 from code_commit.verify.markdown import without_fences
+from code_commit.verify.parts import Surroundings
 
 CODE = "import os\n\n\ndef f():\n    return 1\n\n\ndef g():\n    return 2\n"
 TEXT = "first line\nsecond line\nthird line\n"
@@ -47,6 +49,11 @@ WRONG = {
     # the file, its new content, its old content (None: there is none), the words of the message
     "entities": ("a.py", CODE.replace("return 1", "return 1 &lt; 2 &amp;&amp; 3"), CODE, "escaped"),
     "all of it escaped": ("a.html", "&lt;p&gt;one&lt;/p&gt;\n", "<p>one</p>\n", "escaped"),
+    "entities in new code": ("n.java", "class N {\n    List&lt;String&gt; names;\n}\n", None, "escaped"),
+    "quotes as entities": ("a.py", CODE.replace("return 1", "return x[&quot;a&quot;]"), CODE, "escaped"),
+    "a header as an entity": ("a.c", "#include &lt;stdio.h&gt;\nint x;\n", "#include <stdio.h>\nint y;\n", "escaped"),
+    "a new file in one line": ("n.md", "# N\\n\\none\\ntwo\n", None, "escaped"),
+    "new code in one line": ("n.py", "import os\\n\\nx = 1\\n\n", None, "escaped"),
     "a string": ("a.py", CODE.replace("\n", "\\n") + "\n", CODE, "escaped"),
     "the path before it": ("a.py", f"a.py\n{CODE}", CODE, "names the file"),
     "the path after a word": ("a.py", f"File: `a.py`\n{CODE}", CODE, "names the file"),
@@ -126,6 +133,9 @@ WRONG = {
     "task": ("a.py", f"{CODE}\n[query]\nLet f return 3.\n", CODE, "task"),
     "closing tag": ("a.py", f"{CODE}</content>\n", CODE, "</content>"),
     "call of a tool": ("n.md", '# T\n</content>\n<parameter name="i">New</parameter>\n</invoke>\n', None, "</content>"),
+    "closing tag on the last line": ("a.py", f"{CODE.rstrip()}</content>\n", CODE, "</content>"),
+    "closing tag of DeepSeek": ("a.py", f"{CODE}</\uff5cDSML\uff5cparameter>\n", CODE, "DSML"),
+    "CDATA": ("n.py", "<![CDATA[\nx = 1\n]]>\n", None, "CDATA"),
     "opening tag": ("n.py", "<content>\nx = 1\n", None, "<content>"),
     "tags around code": ("a.py", f"<file>\n{CODE}</file>\n", CODE, "<file>"),
     "tag with the path": ("n.py", '<file path="n.py">\nx = 1\n</file>\n', None, "<file>"),
@@ -142,6 +152,16 @@ WRONG = {
 
 RIGHT = {
     "entities in a string": ("a.py", CODE.replace("return 1", "return 'a &lt; b'"), CODE),
+    "entities in a page of code": (
+        "a.tsx",
+        "f(\n<p>\nTerms &amp; more, a &lt; b\n</p>\n)\n",
+        "f(\n<p>\nTerms\n</p>\n)\n",
+    ),
+    "entities in a comment": ("A.java", "/**\n * a &lt; b\n */\nint x; // a &amp; b\n", "int x;\n"),
+    "entities in a docstring": ("a.py", f'"""\nIt is a &lt; b.\n"""\n{CODE}', CODE),
+    "line ends in a string": ("n.py", 'print("a\\nb\\nc\\nd")\n', None),
+    "commands that begin with n": ("n.tex", "\\newcommand\\x\\newpage\\noindent\\nolimits\n", None),
+    "CDATA in a page": ("n.xml", "<a>\n<![CDATA[\nx\n]]>\n</a>\n", None),
     "a page with entities": ("a.html", "<p>1 &lt; 2</p>\n", "<p>1</p>\n"),
     "a list of paths": ("a.txt", "a.txt\nb.txt\n", "a.txt\n"),
     "a word first": ("a.txt", f"python\n{TEXT}", TEXT),
@@ -242,6 +262,8 @@ def test_an_own_label_at_an_end_is_certain_where_its_file_is_there():
         ("1 | def f():\n2 |     return 3\n", "number"),
         (f"    return 3\n--- {NEIGHBOR} ---\n", "names a file"),
         ("    return 3\n</content>\n", "</content>"),
+        ("    return a &amp;&amp; b\n", "escaped"),
+        ("<![CDATA[    return 3]]>\n", "CDATA"),
     ],
 )
 def test_the_lines_of_an_edit_in_another_format_are_found(new, words):
@@ -274,6 +296,36 @@ def test_many_blocks_between_markers_do_not_each_cost_the_old_file(old, whole):
     start = time.process_time()
     found("a.py", "x\n<<<<<<< a\n=\n=======\n====\n>>>>>>> b\n" * (50_000 // part), old[: len(old) // part])
     assert time.process_time() - start < 5 / part
+
+
+ALIKE = {
+    # the file, a part of the answer, and the character that is told
+    "quotes": ("a.py", "    print(“a - b”, x)\n", "201C"),
+    "blanks before a line": ("a.py", "\u00a0\u00a0\u00a0\u00a0return 7\n", "00A0"),
+    "a sign": ("a.py", "    return a \u2212 b\n", "2212"),
+    "wide characters": ("a.c", "int f\uff08int a\uff09 {\n", "FF08"),
+    "a blank without width": ("a.py", "    return a\u200b - b\n", "200B"),
+    "a string": ("a.py", "    print('it\u2019s')\n", ""),
+    "a comment": ("a.py", "    # it\u2019s\n", ""),
+    "a docstring": ("a.py", '    """\n    It\u2019s.\n    """\n', ""),
+    "a document": ("a.md", "    print(“a - b”, x)\n", ""),
+    "another line": ("a.py", "    print(“c”)\n", ""),
+    "a page": ("a.jsx", "<p>\nIt\u2019s.\n</p>\n", ""),
+}
+
+
+@pytest.mark.parametrize(("path", "new", "told"), ALIKE.values(), ids=ALIKE)
+def test_lines_of_code_with_characters_that_look_alike_are_found(path, new, told):
+    plain = (
+        "    print(\"a - b\", x)\n    return a - b\nint f(int a) {\n    print('it's')\n    # it's\n    It's.\nIt's.\n"
+    )
+    old = f"{plain}{'<p></p>' if path == 'a.jsx' else ''}\n"
+    changes = FileReplacement(path, new, 1), EditBlock(path, (Edit("    # it's\n", new, 3),), 1)
+    for change in changes:
+        found = find_lookalike(change, old)
+        assert (found.fact.split("U+")[1][:4] if found else "") == told
+        assert find_lookalike(change, f"{old}{new}") is None
+    assert find_lookalike(changes[0], None) is None
 
 
 NOTES, WITH_FENCE = "# Use\n\nText here.\n\nRun it now.\n", "# Use\n\n```sh\nmake\n```\n\nText.\n"

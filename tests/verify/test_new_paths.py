@@ -47,7 +47,10 @@ NEW = {
     "a word before": ("create src/new.h", "src/new.h"),
     "a comment": ("src/new.py (new file)", "src/new.py"),
     "the word of the instructions": ("PATH new.c", "new.c"),
+    "a wide slash": ("src\uff0fnew.py", "src/new.py"),
     "two names": ("a.txt => b.txt", "a.txt"),
+    "a folder as in a URL": ("app/%5Bid%5D/new.tsx", "app/[id]/new.tsx"),
+    "a new route as in a URL": ("app/%5bslug%5d/new.tsx", "app/[slug]/new.tsx"),
 }
 
 ORDINARY = (
@@ -104,7 +107,7 @@ def test_a_name_with_blanks_brackets_or_another_suffix_is_a_name(path, root):
     assert verify(root, FileReplacement(path, "y\n")).warnings == ()
 
 
-@pytest.mark.parametrize("path", ["python", "file", "[file]"])
+@pytest.mark.parametrize("path", ["python", "file", "[file]", "Here are the changes", "\u4f60\u9700\u8981", "src/*.py"])
 def test_a_language_or_a_word_of_the_format_is_no_new_file(path, root):
     assert reason(root, FileReplacement(path, "y\n"))[0] == "decorated"
     (root / path).write_text("x\n")

@@ -7,6 +7,9 @@ import pytest
 from code_commit.verify.placeholders import find_placeholder
 
 UNMISTAKABLE = [
+    "...[truncated]",
+    "\u2026 [12 lines omitted]",
+    "    y = x * 33...[truncated]",
     "... rest of the file unchanged ...",
     "... rest of file unchanged ...",
     "...rest of the code remains the same...",

@@ -1,0 +1,80 @@
+"""The texts of an answer that are judged one by one, a whole file or the lines of an edit, and what is found."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from code_commit.changes import EditBlock, FileChange, FileReplacement, SuspicionRule
+from code_commit.verify import markdown
+
+INSTEAD = "send the file's own lines alone, all of them"
+_PATCH = re.compile(r"(?i)\.(?:cocci|diff|dpatch|patch|rej)\Z")
+_OF_TESTS = re.compile(r"(?i)(?:\A|/)(?:tests?|specs?|testdata|fixtures?|snapshots?|goldens?)/")
+_TABLE = re.compile(r"(?i)\.(?:csv|dat|log|out|properties|psv|tab|tsv|ya?ml)\Z")  # lines begin with numbers and signs
+
+
+class Suspicion(NamedTuple):
+    """A finding about the text from a line of the response on, and the advice; not `may_be_meant` if it is certain."""
+
+    line: int
+    fact: str
+    advice: str
+    may_be_meant: bool = True
+    rule: SuspicionRule = "wrong-format"
+
+
+class Surroundings(NamedTuple):
+    """The facts beside the answer's text: whether the project has a path, and the task, "" if it is unknown."""
+
+    has: Callable[[str], bool]
+    query: str = ""
+
+
+class Part(NamedTuple):
+    """A text to judge: all of a file, or the lines that an edit puts in place of `old`.
+
+    `old` is None for a new file, `file` the whole old text, `others` all that the answer puts into the file.
+    """
+
+    path: str
+    new: str
+    old: str | None
+    line: int
+    file: str
+    others: Sequence[str]
+    is_edit: bool = False
+
+    @property
+    def first(self) -> int:
+        """The number of the first line of `old` in the file, from 1."""
+        return 1 + self.file.count("\n", 0, max(0, f"\n{self.file}".find(f"\n{self.old}")))
+
+    @property
+    def is_document(self) -> bool:
+        return markdown.is_document(self.path)
+
+    @property
+    def is_data(self) -> bool:
+        """Whether the file may be a diff or a conflict: a patch, or what a test of such a tool expects."""
+        is_of_tests = _OF_TESTS.search(self.path) is not None
+        return _PATCH.search(self.path) is not None or (is_of_tests and not markdown.is_known_code(self.path))
+
+    @property
+    def is_code(self) -> bool:
+        return is_code(self.path) and not self.is_data and not self.is_document
+
+
+def is_code(path: str) -> bool:
+    """Tell whether nothing in a file's name says that it is prose, a table or a patch."""
+    return not any(kind.search(path) for kind in (markdown.DOCUMENT, _TABLE, _PATCH))
+
+
+def parts_of(change: FileChange | EditBlock, old: str | None) -> Iterator[Part]:
+    if isinstance(change, FileReplacement):
+        yield Part(change.path, change.content, old, change.line, old or "", (change.content,))
+    elif isinstance(change, EditBlock) and old is not None:
+        others = [edit.replacement for edit in change.edits]
+        for edit in change.edits:
+            start, end = (old.find(edit.find), old.find(edit.last)) if edit.last else (0, -1)
+            there = old[start : end + len(edit.last)] if 0 <= start < end else edit.find
+            yield Part(change.path, edit.replacement, there, edit.line, old, others, is_edit=True)
