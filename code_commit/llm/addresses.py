@@ -1,6 +1,7 @@
 """The addresses that a key may go to: the vendor's, this machine's, and the user's own, which are remembered.
 
-A prompt goes to any other only if all of it is the project's: no file of agent-config that leads out of it.
+A prompt goes to any other only if all of it is the project's, no file of agent-config that leads out of it, and a key
+in agent-config says that somebody has an account there.
 """
 
 import json
@@ -40,7 +41,8 @@ def require_address(llm: LlmConfig, project: Project, role: str = "") -> str:
 def _from_outside(llm: LlmConfig, project: Project) -> tuple[str, str]:
     """Return what a request has from outside of agent-config and the way to have it there, ("", "") for nothing.
 
-    It may be a key, or a file of the prompt: a link may lead to whatever the user can read.
+    It may be a key, or a file of the prompt: a link may lead to whatever the user can read. Without any key nothing
+    tells whose agent-config it is, and the task may come from outside of it.
     """
     if llm.key is not None and not llm.key.in_project:
         return llm.key.source, f"put the key itself into {AGENT_CONFIG}/{llm.choice.provider}-key.txt"
@@ -54,6 +56,8 @@ def _from_outside(llm: LlmConfig, project: Project) -> tuple[str, str]:
         if not any(map(target.is_relative_to, inside)):
             name = shown(os.path.relpath(file, project.root))
             return f"{shown(str(target))}, by the link {name},", f"put the text itself into {name}"
+    if llm.key is None:
+        return "your task and the project, without a key,", "name the address in your own settings"
     return "", ""
 
 

@@ -133,8 +133,22 @@ def test_a_link_within_the_project_is_none_to_elsewhere(project_folder: Path, pr
     query.rename(project_folder / "task.txt")
     query.symlink_to("../task.txt")
     configure(project_folder, f'model = "chat:m"\nbase_url = "{ELSEWHERE}"')
+    give_key(project_folder, "chat")
     done = run_code_commit(project_folder, "--llm-timeout", "1", "--sandbox", "off", env=PROXY)
     assert (done.returncode, bool(proxy)) == (3, True), done.stderr
+
+
+def test_without_a_key_nothing_goes_to_an_address_of_config_alone(project_folder: Path, proxy, run_code_commit: Run):
+    configure(project_folder, f'model = "chat:m"\nbase_url = "{ELSEWHERE}"')
+    words = ("-m", "Make ok.txt say ok.", "--llm-timeout", "1", "--sandbox", "off")
+    done = run_code_commit(project_folder, *words, env=PROXY)
+    assert (done.returncode, proxy) == (2, []), done.stderr
+    said = " ".join(done.stderr.split())
+    assert "without a key, would go to elsewhere.example, which only agent-config/config.toml names" in said
+    assert f"say so once with --base-url chat:{ELSEWHERE}" in said
+    done = run_code_commit(project_folder, *words, "--base-url", f"chat:{ELSEWHERE}", env=PROXY)
+    assert (done.returncode, bool(proxy)) == (3, True), done.stderr
+    assert run_code_commit(project_folder, *words, env=PROXY).returncode == 3
 
 
 NAMED = {
