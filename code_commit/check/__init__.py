@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import IO
 
 from code_commit.build import Sandbox, choose_sandbox
 from code_commit.check.codebase import BY_NUMBER, check_prompt, needs_room, request_of, size_of, with_room
@@ -50,6 +51,7 @@ from code_commit.terminal import shown
 __all__ = ["RunInputs", "RunPlan", "inputs_of", "inspect_run", "plan_run", "repair_inputs_of"]
 
 _STANDARD_INPUT = "-"
+_LARGEST_END = 16 << 20  # bytes of a given output, at either end; a prompt takes far fewer
 _ELSEWHERE = "install it outside the project, by pipx or uv tool"
 
 
@@ -114,9 +116,11 @@ def _pattern_of(project: Project, file: str) -> str:
 
 def _read_output(source: str) -> bytes:
     if source == _STANDARD_INPUT:
-        return _read_standard_input("the output of a build on standard input", ("or name the file that holds it",))
+        way = ("or name the file that holds it",)
+        return _read_standard_input("the output of a build on standard input", way, ends_alone=True)
     try:
-        return Path(source).read_bytes()
+        with open(source, "rb") as file:  # noqa: PTH123 - as the user names it
+            return _read_ends(file)
     except OSError as error:
         advice = "name the file of a build's output, or - for standard input"
         raise NotSetUpError(f"{shown(source)} cannot be read: {error.strerror}; {advice}") from error
@@ -130,12 +134,30 @@ def _read_task_given() -> str:
     )
 
 
-def _read_standard_input(name: str, advice: Message) -> bytes:
+def _read_ends(file: IO[bytes]) -> bytes:
+    """Return a text of any size, of a large one its first and last lines with the size of what is between them."""
+    head, tail, between = file.read(_LARGEST_END), bytearray(), 0
+    if file.seekable():
+        read = file.tell()
+        between = max(0, file.seek(0, os.SEEK_END) - read - _LARGEST_END)
+        file.seek(read + between)
+    while piece := file.read(1 << 20):
+        tail += piece
+        between += max(0, len(tail) - _LARGEST_END)
+        del tail[:-_LARGEST_END]
+    if not between:
+        return head + tail
+    head, cut = head[: head.rfind(b"\n") + 1] or head, tail.find(b"\n") + 1  # whole lines, since a key may be cut
+    between += _LARGEST_END - len(head) + cut
+    return head + f"[{between:,} bytes are left out here]\n".encode() + tail[cut:]
+
+
+def _read_standard_input(name: str, advice: Message, *, ends_alone: bool = False) -> bytes:
     """Return standard input. Raises NotSetUpError, also for a terminal: a run waits for no user."""
     if sys.stdin.isatty():
         raise NotSetUpError(f"{name} would have to be typed: pipe it in, ", *advice)
     try:
-        return sys.stdin.buffer.read()
+        return _read_ends(sys.stdin.buffer) if ends_alone else sys.stdin.buffer.read()
     except OSError as error:
         raise NotSetUpError(f"{name} cannot be read: {error.strerror}") from error
 

@@ -1,6 +1,7 @@
 """`repair`: a red build is the task. A green one costs nothing, and needs no key."""
 
 import json
+import re
 import signal
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from fake_server import FakeServer
 
 from code_commit import NotSetUpError, repair
 from code_commit.api import render_page
+from code_commit.check import repair_inputs_of
 from code_commit.project import find_project
 from code_commit.prompts.layout import load_system_prompts, split_closing
 
@@ -182,6 +184,22 @@ def test_what_cannot_be_read_as_an_output_is_told(root: Path, run_code_commit: R
     assert "is empty" in run_code_commit(root, "repair", "--output", "-", stdin=" \n").stderr
     assert "both read standard input" in run_code_commit(root, "repair", "--output", "-", "-m", "-").stderr
     assert "cannot be read" in run_code_commit(root, "repair", "--output", "gone").stderr
+
+
+def test_of_an_output_larger_than_memory_the_ends_are_read(root: Path, tmp_path: Path, run_code_commit: Run):
+    with (tmp_path / "ci.log").open("wb") as file:
+        file.write(b"first\n")
+        file.seek(1 << 40)
+        file.write(b"\nlast\n")
+    given = repair_inputs_of(find_project(root), None, str(tmp_path / "ci.log")).given
+    assert given == f"first\n[{(1 << 40) - 5:,} bytes are left out here]\nlast\n".encode()
+    lines = "CI says no\n" * 4_000_000
+    done = run_code_commit(root, "repair", "--output", "-", "--dry-run", *replay(root, RIGHT), stdin=lines)
+    assert done.returncode == 0, done.stderr
+    kept = (the_log(root) / "given-build.txt").read_text()
+    middle = next(line for line in kept.split("\n") if "bytes are left out here" in line)
+    assert len(kept) - len(middle) - 1 + int(re.sub(r"\D", "", middle)) == len(lines)
+    assert set(kept.split("\n")) == {"CI says no", middle, ""}
 
 
 def test_a_key_in_a_given_output_is_censored(root: Path, run_code_commit: Run):
