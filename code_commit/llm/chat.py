@@ -275,14 +275,15 @@ _REASONING = (
 _SMALLEST_WINDOW = 256
 """Some servers send a constant: no server's window is smaller than this, so a smaller count is not believed."""
 
-_MOST_OVERESTIMATED, _OVERESTIMATED_AT_WINDOW = 2.5, 1.75
+_MOST_OVERESTIMATED, _OVERESTIMATED_AT_WINDOW = 2.5, 1.5
 """The estimate is never so many times too high: no codebase has eight characters per token. With fewer than that, but
-more than five, a count that is a window's size tells what was read."""
+more than 4.8, a count that is a window's size tells what was read."""
 
 
 def _is_window(tokens: int) -> bool:
-    """Tell whether a count is the size of a window, a few tokens more or less; Ollama keeps its half and two more."""
-    return (tokens + 2) % 1024 <= 6
+    """Tell whether a count is a power of two, a few tokens more or less: Ollama keeps half of a window and two more."""
+    size, rest = divmod(tokens + 2, 1024)
+    return rest <= 6 and size & (size - 1) == 0
 
 
 def _refuse_truncated_prompt(call: Call, completion: Any, answer: str) -> None:
