@@ -176,9 +176,9 @@ def _read(text: str, found: Findings) -> Findings:
     last = text[-fences.LONGEST_TOKENS :].rstrip()
     if "<" in last and fences.ENDS_WITH_TOKENS.search(last):
         found.reasons.leniences.add("end-token")
-    if opening := fences.BEGINS_WITH_TOKENS.match(text, position):
+    if begun := fences.BEGINS_WITH_TOKENS.match(text, position):
         found.reasons.leniences.add("start-token")
-        position = opening.end()
+        position = begun.end()
     found.cuts.append(position)
     while position < len(text) and not found.reasons.more:
         opening = fences.next_opening(text, position)
