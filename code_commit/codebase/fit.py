@@ -21,7 +21,7 @@ from code_commit.codebase.near import find_near, has_test_name, imports_any, is_
 from code_commit.codebase.outline import beside, brief, outline, without_fields
 from code_commit.codebase.rank import Survey, rank
 from code_commit.codebase.select import place_of
-from code_commit.codebase.text import NAMES_LINE, Section, folder_of, list_names, name_in_folder, part_section
+from code_commit.codebase.text import NAMES_LINE, Section, add_to_list, count_by_folder, list_names, part_section
 from code_commit.exchange import weigh
 from code_commit.files import folders_of
 from code_commit.project import BUILD_SCRIPT
@@ -45,6 +45,7 @@ _MOST_IN_PART = 20  # of the best files
 PART, _LARGE = 12_000, 200_000  # bytes of a file of which a choice asks for parts, and that no prompt holds whole
 _SHORT, _MANY_SHORT = 400, 3  # bytes of a file that is not worth a choice; more of them are counted by their folder
 _FEW_CALLED = 20  # files whose names have the same word of the query
+_MOST_STEMS = 1_000  # of the best files: a header is named with its source, wherever it is ranked itself
 _MOST_BYTES = 4  # of a character
 _IDLE = re.compile(r"(?:.*/)?(?:(?i:README)(?:\.[^./]*)?|FUNDING\.ya?ml|dependabot\.ya?ml)")
 
@@ -218,17 +219,11 @@ class Outlines(Strategy):
         others = [file for file in ranked if not (file.name in whole or file.name in parts)]
         counted = self._counted(others) if self.counts_short else ()
         called = self._called(others)
-        named = sorted((f for f in others if f.name not in counted), key=lambda file: file.name not in called)
-        names = budget.add(self._names(named), room // _SHARE_OF_NAMES_IN_CHOICE, misses=0)
+        stems = {_stem(file): place for place, file in reversed([*enumerate(ranked[:_MOST_STEMS])])}
+        named = [file for file in others if file.name not in counted]
+        named.sort(key=lambda file: (file.name not in called, stems.get(_stem(file), _MOST_STEMS)))
+        names = budget.add(add_to_list(named, self.sized), room // _SHARE_OF_NAMES_IN_CHOICE, misses=0)
         return _Packed(whole, parts, {*names})
-
-    def _names(self, files: Iterable[Section]) -> Iterator[tuple[str, str]]:
-        """Yield files with what each adds to the list of names, where the files of a folder share a line."""
-        begun = set[str]()
-        for file in files:
-            folder = folder_of(file)
-            yield file.name, f"{name_in_folder(file, self.sized)}, " if folder in begun else file.as_name
-            begun.update([folder] if folder else ())
 
     def _called(self, files: Iterable[Section]) -> set[str]:
         """Return the files that have a word of the query in their own name, which few of them have."""
@@ -355,7 +350,7 @@ def _lay_out(
     named = [file for file in sections if file.name in packed.names]
     unnamed = [file for file in ranked if file.name not in views and file.name not in packed.names]
     told = strategy.words_of_names + list_names(named, strategy.sized)
-    told += _UNNAMED.format(len(unnamed), _folders(unnamed, longest)) if unnamed else ""
+    told += _UNNAMED.format(len(unnamed), count_by_folder(unnamed, longest)) if unnamed else ""
     texts.append(f"{NAMES_LINE}\n{told}\n" if named or unnamed else "")
     views.update((file.name, Name(file.bytes)) for file in chain(named, unnamed))
     return "".join(texts), views
@@ -363,6 +358,10 @@ def _lay_out(
 
 def _texts(files: Iterable[Section], wanted: Collection[str]) -> Iterator[tuple[str, str]]:
     return ((file.name, file.text) for file in files if file.name in wanted)
+
+
+def _stem(file: Section) -> str:
+    return file.name.rpartition(".")[0] or file.name
 
 
 def _names(files: Iterable[Section]) -> Iterator[tuple[str, str]]:
@@ -387,14 +386,3 @@ def _for_all_tasks(strategy: Strategy, ranked: Sequence[Section], room: int) -> 
             room -= file.bytes
             judges.add(file.name)
     return judges.union(set(strategy.context) - (_idle(ranked) - strategy.named()))
-
-
-def _folders(files: Sequence[Section], room: int) -> str:
-    """Return the number of files in each folder, of those with most of them where there is no room for all."""
-    counts = Counter("/".join(file.name.split("/")[:-1][:2]) or "." for file in files).most_common()
-    while counts:
-        told = f": {', '.join(f'{folder} {number}' for folder, number in counts)}"
-        if weigh(told) <= room:
-            return told
-        counts = counts[: len(counts) * 3 // 4]
-    return ""

@@ -10,6 +10,7 @@ hold such lines too, so a reader believes them only where they fit the project.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -288,25 +289,45 @@ def list_names(files: Iterable[Section], sized: int = 0) -> str:
     """Return lines with the names of files, those of a folder on one line, and their bytes from so many on."""
     folders = dict[str, list[Section]]()
     for file in files:
-        folders.setdefault(folder_of(file) or file.name, []).append(file)
+        folders.setdefault(_folder_of(file) or file.name, []).append(file)
     return "".join(_list_folder(folder, inside, sized) for folder, inside in folders.items())
 
 
-def folder_of(file: Section) -> str:
+def _folder_of(file: Section) -> str:
     """Return the folder of a file whose name can stand in the line of its folder, else ""."""
     folder, _, name = file.name.rpartition("/")
     return "" if "/: " in file.name or re.search(r"[,()]", name) else folder
 
 
-def name_in_folder(file: Section, sized: int) -> str:
+def _name_in_folder(file: Section, sized: int) -> str:
     """Return the name of a file without its folder, with its bytes from so many on."""
     name = file.name.rpartition("/")[2]
     return f"{name} ({file.bytes:,})" if file.bytes >= sized else name
 
 
+def add_to_list(files: Iterable[Section], sized: int) -> Iterator[tuple[str, str]]:
+    """Yield the path of each file with what it adds to the lines of `list_names`."""
+    begun = set[str]()
+    for file in files:
+        folder = _folder_of(file)
+        yield file.name, f"{_name_in_folder(file, sized)}, " if folder in begun else file.as_name
+        begun.update([folder] if folder else ())
+
+
 def _list_folder(folder: str, files: Sequence[Section], sized: int) -> str:
     one = len(files) == 1
-    return files[0].as_name if one else f"{folder}/: {', '.join(name_in_folder(file, sized) for file in files)}\n"
+    return files[0].as_name if one else f"{folder}/: {', '.join(_name_in_folder(file, sized) for file in files)}\n"
+
+
+def count_by_folder(files: Sequence[Section], room: int) -> str:
+    """Return the number of files in each folder, of those with most of them where there is no room for all."""
+    counts = Counter("/".join(file.name.split("/")[:-1][:2]) or "." for file in files).most_common()
+    while counts:
+        told = f": {', '.join(f'{folder} {number}' for folder, number in counts)}"
+        if weigh(told) <= room:
+            return told
+        counts = counts[: len(counts) * 3 // 4]
+    return ""
 
 
 def _names_in(line: str) -> list[str]:

@@ -477,6 +477,14 @@ def test_a_choice_is_told_the_files_that_are_called_by_a_rare_word_of_the_query(
     assert text.count(" start_") < 40, "a word in many names tells nothing"
 
 
+def test_a_header_is_named_in_a_choice_with_its_source():
+    texts = {f"src/part_{number}.c": "width\n" * 100 for number in range(400)}
+    texts |= {"src/bio.c": "width, start\n" * 100, "src/bio.h": "x\n" * 300, "src/cob.h": "x\n" * 300}
+    files = [Section(name, len(text), file_section(name, text)) for name, text in texts.items()]
+    text, _ = Outlines(survey=survey_files(files, "Mend the width at the start"), most=0).fit(4_000)
+    assert (" bio.h" in text, " cob.h" in text) == (True, False)
+
+
 def test_of_a_drawing_that_was_not_chosen_nothing_is_shown():
     drawing = (
         f'<svg>\n<style>{"a" * 900}</style>\n<image href="data:image/png;base64,{"iVBORw0KGgo" * 400}"/>\n</svg>\n'
