@@ -21,7 +21,7 @@ _TITLE = re.compile(
     r"^(?:(?P<signs>#{1,6}|={1,5}|\*{1,5}(?=[ \t].*(?:\d\.\d|\?\.\?|(?i:unreleased))))[ \t]+(?P<text>\S.*)"
     r"|<h(?P<level>[1-6])\b[^>\n]*>(?P<html>.*)</h[1-6]>"
     r"|(?P<bold>\*\*|__)(?P<strong>[^*_\n]+)(?P=bold)\W*$"
-    rf"|(?P<underlined> ?[^\s*+-].*)\n(?P<line>[{_LINES}])(?P=line){{2,}}[ \t]*$"
+    rf"|(?P<underlined> ?[^\s*+-].*)\n(?P<line>[{re.escape(_LINES)}])(?P=line){{2,}}[ \t]*$"
     r"|(?<![^\n]\n)(?P<plain>(?!\.\. )[^\s\-*+#<|>].{0,99}?)[ \t]*$)",
     re.MULTILINE,
 )

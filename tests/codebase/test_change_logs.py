@@ -1,5 +1,7 @@
 """The head of a change log: the section for what is not released."""
 
+import string
+
 import pytest
 
 from code_commit.codebase.change_logs import heads_of_logs, is_change_log, logs_of, tell_logs
@@ -178,3 +180,9 @@ def test_the_section_for_unreleased_changes_ends_at_a_heading_of_its_level():
     (head,) = heads.values()
     assert head.content == new.removesuffix("\n## Fixes\n")
     assert wants == {"HISTORY.md": True}
+
+
+@pytest.mark.parametrize("sign", string.printable.split(" ")[0], ids=ascii)
+def test_any_line_of_one_sign_is_read(sign: str):
+    text = f"Version 1.2.0\n{sign * 13}\n\n- x\n\nVersion 1.1.0\n{sign * 13}\n\n- y\n"
+    assert is_change_log(Section("docs/notes.md", len(text), file_section("docs/notes.md", text))) in (True, False)
