@@ -82,7 +82,7 @@ def test_a_rejected_answer_is_shown_again_unless_it_is_too_long(cut_off, limit, 
     task = make_task(settings, load_system_prompts(project.system_prompts), "Do it.", Codebase([""]))
     conversation = Conversation(project, settings, Redactor([]), task, Room())
     with open_run_log(project, "run", settings, Progress(Redactor([]), quiet=True)) as log:
-        attempt = log.attempt(1)
+        attempt = AttemptLog(log, 1)
         attempt.record.cut_off = cut_off
         conversation.was_rejected(
             attempt, Answer("abc", ""), RejectedResponseError([Violation("", 0, "no-block", "x")])
@@ -104,7 +104,7 @@ def test_a_file_that_is_asked_for_is_shown_if_half_of_a_codebase_that_shrinks_ma
     shrink = (lambda *_: codebase) if shrinks else None
     conversation = Conversation(project, settings, Redactor([]), task, Room(longest, shrink))
     with open_run_log(project, "run", settings, Progress(Redactor([]), quiet=True)) as log:
-        conversation.was_rejected(log.attempt(1), Answer("", ""), FilesAskedError(["long.py"], 1))
+        conversation.was_rejected(AttemptLog(log, 1), Answer("", ""), FilesAskedError(["long.py"], 1))
     assert [file.path for file in conversation._outcomes[0].unseen] == ["long.py"] * is_shown
 
 
