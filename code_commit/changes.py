@@ -189,6 +189,7 @@ Lenience = Literal[
     "start-token",
     "listed-removals",
     "longer-fence",
+    "protected-copy",
     "thoughts-dropped",
 ]
 """The forms of an answer that are read beside those of the specification."""

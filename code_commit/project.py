@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.errors import Message, NotSetUpError
-from code_commit.files import Tree, explain_unread, read_regular_file
+from code_commit.files import Tree, decode_text, explain_unread, read_regular_file
 from code_commit.git import (
     Configuration,
     Index,
@@ -26,6 +26,7 @@ from code_commit.git import (
 )
 from code_commit.terminal import shown
 from code_commit.trust import find_top, is_inside
+from code_commit.views import digest_of
 
 AGENT_CONFIG = "agent-config"
 BUILD_SCRIPT = "build.sh"
@@ -63,6 +64,14 @@ class Project:
             return False
         sought = line.encode("utf-8", "surrogatepass")
         return sought in content and any(each.rstrip(b" \t\r") == sought for each in content.split(b"\n"))
+
+    def holds(self, path: str, text: str) -> bool:
+        """Tell whether a file holds this text, line ends and last newlines left out of account."""
+        try:
+            with Tree(self.root) as tree:
+                return digest_of(decode_text(tree.read(path)[0])) == digest_of(text)
+        except (OSError, ValueError):
+            return False
 
     def index(self) -> Index:
         """Return the files that git tracks now, none without a repository. Raises UnansweredError."""

@@ -24,6 +24,7 @@ from code_commit.errors import ApplyError, Named, NotSetUpError
 from code_commit.exchange import Complete, Prompt, Response
 from code_commit.first_build import require_no_refusal, require_result_of_code, run_build
 from code_commit.parse import blocks_of, end_thoughts, notes_of, read_notes, read_response
+from code_commit.paths.names import find_protected
 from code_commit.project import Project
 from code_commit.prompts.layout import Task, most_attempts
 from code_commit.prompts.next import Answer, Conversation, next_prompt
@@ -119,7 +120,7 @@ def verify_response(run: Run, response: Response, shows: Sight | None, attempt: 
         attempt.record.edits = sum(isinstance(change, EditBlock) for change in changes)
         attempt.record.leniences = sorted(reasons.leniences)
         suspect_notes(read_notes(response.text), changes, run.plan.project, run.rules, reasons)
-        return verify_changes(changes, run.plan.project, run.rules, shows, reasons)
+        verified = verify_changes(changes, run.plan.project, run.rules, shows, reasons)
     except FilesAskedError as asked:
         run.log.add_warnings(reasons.warnings)
         attempt.asked(asked.names)
@@ -133,6 +134,8 @@ def verify_response(run: Run, response: Response, shows: Sight | None, attempt: 
     except DeclinedError as declined:
         run.log.add_warnings(reasons.warnings)
         raise attempt.declined(str(declined)) from None
+    attempt.record.leniences = sorted(reasons.leniences)
+    return verified
 
 
 def is_meant(run: Run, number: int) -> IsMeant:
@@ -191,12 +194,12 @@ def applied_paths(project: Project, attempt: Attempt, text: str) -> list[str]:
 
     Raises RejectedResponseError if the text has no block.
     """
-    tree = _TreeBefore(project, {path for change in attempt.changes for path in change.paths})
-    reasons = Reasons()
+    changed = {path for change in attempt.changes for path in change.paths}
+    tree, reasons = _TreeBefore(project, changed), Reasons()
     changes = read_response(text, reasons, tree)
     if not changes:  # another reason was none when the answer was applied
         reasons.reject()
-    return [change.path for change in changes]
+    return [each.path for each in changes if each.path in changed or not find_protected(each.path, ())]
 
 
 class _TreeBefore(NamedTuple):

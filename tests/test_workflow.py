@@ -688,6 +688,14 @@ def test_the_paths_of_an_earlier_answer_are_those_that_were_applied(project_fold
     assert applied_paths(find_project(project_folder), attempt, text) == ["gone.py", "same.py"]
 
 
+def test_the_copy_of_a_protected_file_is_no_path_of_an_earlier_answer(project_folder):
+    attempt = Attempt(1, "initial", changes=[AppliedChange("ok.txt", "replace", 0, 0, 1)])
+    text = "^^^ok.txt\nx\n^^^end\n^^^build.sh\nexit 0\n^^^end\n"
+    assert applied_paths(find_project(project_folder), attempt, text) == ["ok.txt"]
+    attempt.changes.append(AppliedChange("build.sh", "replace", 0, 0, 4))
+    assert applied_paths(find_project(project_folder), attempt, text) == ["ok.txt", "build.sh"]
+
+
 def test_an_earlier_answer_that_was_applied_is_read_as_it_was_then(project_folder):
     """What the parser asked about the files was true before the changes, and suspicions were accepted."""
     changes = [AppliedChange(path, "replace", 0, 0, 1) for path in ("a.txt", "b.txt")]

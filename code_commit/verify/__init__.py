@@ -132,6 +132,14 @@ class _Findings:
         self._closed.add(path)
         self.add(path, rule, message)
 
+    def leave_out_copies(self, barred: Iterable[str], project: Project) -> set[str]:
+        """Leave out the blocks of barred files that hold what the file holds, and return their paths."""
+        sent = {change.path: change.content for change in self.open if isinstance(change, FileReplacement)}
+        copies = {path for path in barred if path in sent and project.holds(path, sent[path])}
+        self._closed |= copies
+        self.reasons.leniences |= {"protected-copy"} if copies else set()
+        return copies
+
     def ask(self, rule: str, message: str, question: Callable[[], Iterable[str]]) -> None:
         """Add the violation for each path that the question returns; for the whole response if git fails."""
         try:
@@ -192,7 +200,7 @@ def _check_paths(findings: _Findings, project: Project, rules: Rules) -> None:
             findings.close(change.path, fault[0], f"{fault[1]}{f'; write {shown(held)}' if held else ''}")
             continue
         protected = names.find_protected(change.path, guarded)
-        if protected:
+        if protected and not findings.leave_out_copies([change.path], project):
             findings.close(change.path, "protected", protected)
     written = [change.path for change in findings.open if not isinstance(change, FileRemoval)]
     staying = {*written}  # what is deleted may give way to a folder, or to its own name in another case
@@ -247,11 +255,12 @@ def _check_git(
     findings.ask("ignored", _IGNORED, lambda: ignored.find_ignored(paths, project, rules.ignore_files))
     findings.ask("hidden", _HIDDEN, lambda: ignored.find_hidden(originals.keys(), gone, project))
     message = "is protected by --protect: leave its block out, and say outside the fences what it needs"
-    findings.ask("protected-by-option", message, lambda: match_patterns(rules.settings.protect, paths, any_case=True))
-    if rules.settings.allow and paths:
-        allowed = ", ".join(map(shown, rules.settings.allow))
-        message = f"only these may be changed: {allowed}; make the change there"
-        findings.ask("not-allowed", message, lambda: set(paths) - match_patterns(rules.settings.allow, paths))
+    protected = match_patterns(rules.settings.protect, paths, any_case=True)
+    others = set(paths) - match_patterns(rules.settings.allow, paths) if rules.settings.allow else set[str]()
+    copies = findings.leave_out_copies(protected | others, project)
+    findings.ask("protected-by-option", message, lambda: protected - copies)
+    message = f"only these may be changed: {', '.join(map(shown, rules.settings.allow))}; make the change there"
+    findings.ask("not-allowed", message, lambda: others - copies)
 
 
 def _check_secrets(

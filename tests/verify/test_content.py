@@ -279,6 +279,48 @@ def test_allow_and_protect_have_gitignore_syntax(project_folder, options, path, 
         assert broken(project_folder, change, **options) == [(path, 1, rule)]
 
 
+BUILD = "#!/bin/sh\nmake\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "is_copy"),
+    [
+        (BUILD, True),
+        (BUILD.removesuffix("\n"), True),
+        (BUILD.replace("\n", "\r\n"), True),
+        ("", False),
+        ("make\n", False),
+        (BUILD + "true\n", False),
+        (BUILD.replace("make", " make"), False),
+    ],
+)
+@pytest.mark.parametrize(
+    ("path", "options", "rule"),
+    [
+        ("build.sh", {}, "protected"),
+        ("tests/a.py", {"protect": ("tests/",)}, "protected-by-option"),
+        ("tests/a.py", {"allow": ("ok.txt",)}, "not-allowed"),
+    ],
+)
+def test_a_protected_file_as_it_is_asks_for_no_change(project_folder, path, options, rule, content, is_copy):
+    (project_folder / path).parent.mkdir(exist_ok=True)
+    (project_folder / path).write_text(BUILD)
+    git(project_folder, "add", "-A")
+    changes = FileReplacement("ok.txt", "new\n", 1), FileReplacement(path, content, 4)
+    if is_copy:
+        assert [change.path for change in verify(project_folder, *changes, **options).changes] == ["ok.txt"]
+    else:
+        assert broken(project_folder, *changes, **options) == [(path, 4, rule)]
+
+
+@pytest.mark.parametrize("path", ["Build.sh", "linked/build.sh", "agent-config/gone.txt", "agent-config/../../out.txt"])
+def test_a_copy_of_what_is_elsewhere_or_nowhere_is_rejected(project_folder, path):
+    (project_folder.parent / "out.txt").write_text("x\n")
+    (project_folder / "linked").symlink_to(project_folder.parent)
+    (project_folder.parent / "build.sh").write_text("x\n")
+    assert len(broken(project_folder, FileReplacement(path, "x\n", 1))) == 1
+
+
 # The codebase
 
 
