@@ -22,11 +22,13 @@ _TAG = re.compile(
 _BEGIN_OR_END = re.compile(r"(?:(begin|start)|end)[_\u2581-](?:of[_\u2581-])?(.+)")
 _ANSWER = re.compile(r"(?i:(?:.*[_:-])?(?:answer|response|output|result|solution|final))")
 _WORD = re.compile(r"\S+")
-_STRIPPED = re.compile(r"\s*(?:analysis|commentary)(?s:.*)assistantfinal")  # harmony, whose tokens a server left out
+_STRIPPED = re.compile(r"\s*(?:analysis|commentary)(?s:.*)assistantfinal(?=[^\s\"'`.,:;)\]]|\s*\^{3})")
+"""Harmony whose tokens a server left out. A name that is only spoken of has a blank or a sign behind it."""
 _BARE_CHANNEL = re.compile(r"\s*(analysis|commentary|thought)[ \t\r]*\n")
 _TURN = re.compile(
-    r"(?i:^[ \t]*(?:<[^<>\n]{1,40}>)*(?:(?:user|human)(?:<[^<>\n]{1,40}>)*[ \t\r]*$|(?:\#+[ \t]*(?:user|human)|human):)"
-    r"|^\[INST\]|<[|\uff5c](?:user|human)[|\uff5c]>)",
+    r"(?i:^[ \t]*(?:<[^<>\n]{1,40}>)*"
+    r"(?:(?:user|human)(?:<[^<>\n]{1,40}>)*[ \t\r]*$|(?:\#+[ \t]*(?:user|human)|human):|\[INST\])"
+    r"|<[^<>\n]{0,39}[|_\uff5c][^<>\n]{0,39}>(?:user|human)\b|<[|\uff5c](?:user|human)(?:_token)?[|\uff5c]>)",
     re.MULTILINE,
 )
 """The beginning of another speaker's words, by a template's tokens or without them: the answer ended before it."""
@@ -107,6 +109,8 @@ def _outline(text: str) -> tuple[list[int], list[_Span]]:
     openings: list[int] = []
     spans: list[_Span] = []
     position, is_draft, unclosed = int(text.startswith("\ufeff")), False, 0
+    if tokens := fences.BEGINS_WITH_TOKENS.match(text, position):
+        glued = sorted({*glued, tokens.end()})
     at_line = -1
     while position < len(text) and unclosed < _MOST_UNCLOSED:
         if at_line < position:

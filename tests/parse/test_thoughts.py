@@ -22,6 +22,7 @@ DROPPED = {
     "the channel of Gemma": (f"<|channel>thought\n{DRAFT}<channel|>\n{B}", 1),
     "the channel of Gemma, and a fence": (f"<|channel>\n{DRAFT}<channel|>{B}", 1),
     "harmony without its tokens": (f"analysisIt is a:\n{DRAFT}No.assistantfinal{B}", 1),
+    "a draft behind a token": (f"<|im_start|>assistant{DRAFT}No.\n</think>\n{B}", 1),
     "the mark at a line's end": (f"<think>{DRAFT}No, only b.</think>\n{B}", 1),
     "the fence at once after the mark": (f"<think>\n{DRAFT}No, only b.</think>{B}", 1),
     "a draft that is not closed": (f"<think>\n^^^a\nhalf a dra\n</think>\n{B}", 1),
@@ -65,6 +66,8 @@ COUNTED = {
     "inside of an edit": f"^^^a\n^^^find\n</think>\n^^^replace\n<think>\n^^^end\n{B}",
     "a longer block": f"^^^^a\n</think>\n^^^b\n</think>\n^^^end\n^^^^end\n{B}",
     "a word of harmony": f"Its analysis: a.\n{DRAFT}assistantfinal\n{B}",
+    "a word of harmony that is spoken of": f"analysis: a has 'assistantfinal'.\n{DRAFT}I look for assistantfinal in it.\n{B}",
+    "a mark inside of a block behind a token": f"<|im_start|>assistant^^^a\n</think>\n^^^end\n{B}",
     "a user who is spoken of": f"{DRAFT}The user\nuser: x\n<user>\n{B}",
     "a name": f"{DRAFT}<thinker>\n{B}</thinker2>\n",
     "tags around no block": f"{DRAFT}<b>\nNow the other.\n</b>\n{B}",
@@ -91,12 +94,15 @@ SUSPECTED = {
     "another tag with attributes": (f"Hm.\n<Plan step='1'>\n{DRAFT}</plan>\n{B}", 6, "of plan and"),
     "a part of the answer in a tag of its own": (f"{DRAFT}<answer>\n{B}</answer>\n", 8, "of answer and"),
     "a channel without a token": (f"\nthought\n{DRAFT}{B}", 2, "'thought'"),
+    "a turn of another on one line": (f"{DRAFT}<|im_start|>user Now b.\n{B}", 4, "<|im_start|>user"),
     **{
         f"a turn of another, {turn.strip()}": (f"{DRAFT}{turn}Now b.\n{B}", 4, turn.strip())
         for turn in (
             "<|im_end|><|im_start|>user\n",
             "<|start_header_id|>user<|end_header_id|>\n",
             "<|user|>",
+            "<|USER_TOKEN|>",
+            "</s><s>[INST] ",
             "user\n",
             "### Human: ",
             "[INST]",
