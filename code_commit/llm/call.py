@@ -161,13 +161,15 @@ class Call:
 
     def broken(self, missing: str, reply: Reply | None = None) -> RefusedRequestError | PassingFailure:
         """Return the failure of an answer without its end: what the stream said beside its events, else that it ended
-        early. A whole reply without an answer would come again.
+        early. A whole reply without an answer would come again, unless the API has answered: some send one at times.
         """
         if self._notice is not None:
             return self.refusal(Reply(200, {}, self._notice))
         if reply and not self.is_stream:
             held = ", ".join(shown(str(name)) for name in islice(members_of(reply.body), 8))
             said = f"{self.endpoint.host} sent a whole reply without an answer ({missing}; it has {held or 'nothing'})"
+            if self.connection.is_proven:
+                return PassingFailure(said, reply=reply)
             return RefusedRequestError(said, "check --model and --base-url, or name another model", "refused", reply)
         return PassingFailure(f"the stream of {self.endpoint.host} ended early ({missing})")
 

@@ -92,7 +92,10 @@ _PASSES = re.compile(
     r"(?i)\b(re)?try(ing)?( again)? (later|shortly|soon|in an? )|\btemporar|\bbusy\b|\boverloaded\b|稍后|稍候"
 )
 _MAY_COME = re.compile(r"(?i)load|busy|capacity|temporar|moment|later|again|warm|starting|ready|unavailable")
-_OF_A_GATEWAY = re.compile(r"(?i)\bbad gateway\b|\btime[d-]? ?out\b|\b5\d\d\b")  # in a page of status 200
+_OF_A_GATEWAY = re.compile(
+    r"(?i)\bbad gateway\b|\btime[d-]? ?out\b|\b5\d\d\b|\b(wait|waking|initiali[sz]ing|booting|sleeping|preparing"
+    r"|building|deploying|maintenance|soon|being)\b"
+)  # in a page of status 200
 _LASTING_CODES = re.compile(
     r"(?i)\b(invalid|permission|forbidden|not found|failed precondition|bad request"
     r"|polic(y|ies)|violation|mismatch|unsupported|denied)"

@@ -123,6 +123,7 @@ LOST_STREAMS = {
     "a chunk that is no JSON": stream_of(piece("a"), 'data: {"choices": [', piece("b", "stop")),
     "LM Studio's event": b'event: error\ndata: {"error": {"message": "Model unloaded."}}\n\n',
     "a page of what is before the server": b"<!doctype html><title>Please wait a moment</title>",
+    "a page of a server that begins": b"<!doctype html><title>Preparing Space</title>",
 }
 
 
@@ -150,8 +151,9 @@ def test_what_is_no_answer_and_no_refusal_is_not_asked_again(name):
         ask_chat(reply(body))
 
 
-def test_a_page_after_an_answer_passes():
-    faults = reply(stream_of(piece("first", "stop"))), reply(NO_API["a page"][0])
+@pytest.mark.parametrize("name", ["a page", "no choices"])
+def test_what_is_no_answer_passes_after_one(name):
+    faults = reply(stream_of(piece("first", "stop"))), reply(NO_API[name][0])
     clock, listener = Clock(), Listener()
     with FakeServer(["third"], faults) as server, open_way(CHAT, server.base_url("chat"), clock.timing()) as llm:
         assert llm.complete(PROMPT, Listener()).text == "first"
