@@ -276,7 +276,8 @@ def _fault_of_name(root: Path, path: str, selection: Selection) -> str | None:
 
 def _holds_public_keys(path: Path) -> bool:
     with suppress(OSError), open_regular(path) as file:
-        return is_public_key(file.read(_BINARY_SHOWS_IN).decode("utf-8", "replace"))
+        text = file.read(_BINARY_SHOWS_IN + 1)
+        return len(text) <= _BINARY_SHOWS_IN and is_public_key(text.decode("utf-8", "replace"))
     return False
 
 

@@ -201,6 +201,7 @@ SECRETS = {
     "server.pem": "",
     "tls/site.KEY": "",
     ".netrc": "",
+    "tls/long.key": f"-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----\n{' ' * 8000}\npassword: a\n",
     "home/id_ed25519": "",
     ".pypirc": "",
     ".git-credentials": "",
