@@ -74,7 +74,7 @@ RUNNERS = {
     "go that skips all": (
         {"go.mod": "", "a_test.go": "", "../tools/go": SAYS},
         "=== RUN   TestA\n--- SKIP: TestA (0.00s)\nPASS\nok  \ta\t0.01s",
-        "--- SKIP: TestA (0.00s)\nok  \ta\t0.01s\n--- PASS: TestB (0.00s)\nok  \tb\t0.01s",
+        "--- SKIP: TestA (0.00s)\nok  \ta\t0.01s\nsaid--- PASS: TestB (0.00s)\nok  \tb\t0.01s",
     ),
     "go": ({"go.mod": "", "a_test.go": "", "../tools/go": SAYS}, "?   \ta\t[no test files]", "ok  \ta\t0.01s"),
     "go without a matching test": (
@@ -302,6 +302,15 @@ def test_a_build_fails_where_its_runner_finds_no_test(kind: str, tmp_path: Path)
     assert max(map(len, script.split("\n"))) <= 80
     assert build(root, SAID=none).returncode != 0
     assert build(root, SAID=some, CODE="3").returncode in {3, 123}, "xargs has a code of its own"
+
+
+def test_a_go_build_that_fails_beside_a_test_that_passes_says_nothing_of_none(tmp_path: Path):
+    files, *_ = RUNNERS["go"]
+    root = tmp_path / "project"
+    root.mkdir()
+    lay(root, {"build.sh": script_for(root, files)})
+    done = build(root, SAID="--- PASS: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL\nFAIL\ta\t0.01s", CODE="1")
+    assert (done.returncode, "no test passed" in done.stdout) == (1, False)
 
 
 PYTEST = {
