@@ -322,6 +322,16 @@ def test_what_a_run_waits_for_is_its_first_build():
     assert awaited(waits) == "running build.sh"
 
 
+def test_a_key_with_an_escape_in_it_is_not_whole_again_in_the_prompt(project_folder: Path, run_code_commit: Run):
+    build_with(project_folder, f"printf '{KEY[:9]}\\033[m{KEY[9:]}\\n'")
+    with FakeServer(answers=[RIGHT]) as server:
+        done = run_code_commit(project_folder, "--build-first", *asking(project_folder, server))
+    assert done.returncode == 0, done.stderr
+    prompt = (the_log(project_folder) / "1-query.txt").read_text()
+    assert f"{'*' * (len(KEY) - 2)}{KEY[-2:]}\n" in prompt
+    assert KEY not in json.dumps([request.body for request in server.requests])
+
+
 def test_the_build_knows_that_it_is_the_first(project_folder: Path, run_code_commit: Run):
     build_with(project_folder, 'echo "attempt $CODE_COMMIT_ATTEMPT"')
     run_code_commit(project_folder, "--build-first", *replay(project_folder))

@@ -500,6 +500,20 @@ def test_a_suspicion_that_was_told_is_accepted_whatever_was_answered_in_between(
     assert [each.verdict for each in record.attempts] == ["rejected", "rejected", "applied"]
 
 
+@pytest.mark.parametrize(("layout", "verdicts"), [("short", ["applied"]), ("cached", ["rejected", "applied"])])
+def test_the_word_delete_alone_removes_a_file_in_the_layout_that_may_lead_to_it(
+    layout, verdicts, project_folder: Path, run_code_commit: Run
+):
+    (project_folder / "a.txt").write_text("x\n")
+    git(project_folder, "add", "-A")
+    options = [*recorded(project_folder, f"^^^a.txt\ndelete\n^^^end\n{RIGHT}", RIGHT), "--prompt-layout", layout]
+    done = run_code_commit(project_folder, *options)
+    assert done.returncode == 0, done.stderr
+    record = load_run_record((the_log(project_folder) / "run.json").read_bytes())
+    assert [each.verdict for each in record.attempts] == verdicts
+    assert (project_folder / "a.txt").exists() == (layout != "short")
+
+
 def test_a_refusal_is_told_once(project_folder: Path, run_code_commit: Run):
     done = run_code_commit(project_folder, *recorded(project_folder, *["Sorry, I cannot do that.\n"] * 4))
     assert done.returncode == 4

@@ -349,6 +349,21 @@ def test_a_resumed_run_knows_what_its_codebase_shows(root: Path, run_code_commit
     assert '"basis": "made"' in (folder / "2-shows.json").read_text()
 
 
+def test_a_resumed_run_knows_what_its_prompt_showed_beside_the_codebase(root: Path, run_code_commit: Run):
+    """An edit between the kill and the resume is not overwritten by an answer that was given before it."""
+    (root / "agent-config/config.toml").write_text('strict = true\nsandbox = "off"\n')
+    (root / "other.txt").write_text("as it was shown\n")
+    options = recorded(root, "^^^files\nother.txt\n^^^end\n", "no block")
+    assert run_code_commit(root, *options).returncode == 3
+    asked, answered, *_ = record(root)["attempts"]
+    rewrite_record(root, attempts=[asked, answered | {"verdict": None, "rejections": []}])
+    (the_log(root) / "2-response.txt").write_text("^^^other.txt\nof the LLM\n^^^end\n")
+    (root / "other.txt").write_text("edited since\n")
+    done = resume(root, run_code_commit)
+    assert [reason["rule"] for reason in record(root)["attempts"][1]["rejections"]] == ["stale"], done.stderr
+    assert (root / "other.txt").read_text() == "edited since\n"
+
+
 def test_a_file_beside_the_codebases_of_a_log_is_none_of_them(root: Path, run_code_commit: Run):
     assert run_code_commit(root, *recorded(root, WRONG)).returncode == 3
     (the_log(root) / "old-codebase.txt").write_text("--- other.txt ---\n")

@@ -29,6 +29,7 @@ from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.verify import capture_rules, verify_changes
 from code_commit.verify.tree import other_spelling
+from code_commit.views import Removed, Sight
 
 REFUSED: list[tuple[str, Callable[[Path], None], tuple[str, ...], str]] = []
 
@@ -631,6 +632,13 @@ def test_a_removal_looks_at_its_target_too(root):
     (root / "link.txt").symlink_to("ok.txt")
     broken = rules_broken(root, FileRemoval("link.txt", 1), FileRemoval("gone.txt", 2), FileRemoval("build.sh", 3))
     assert broken == {("link.txt", "link"), ("gone.txt", "missing"), ("build.sh", "protected")}
+
+
+def test_a_folder_takes_the_place_of_a_tracked_file_that_an_earlier_answer_removed(root):
+    (root / "ok.txt").unlink()
+    project, change = find_project(root), FileReplacement("ok.txt/new.txt", "x\n", 1)
+    rules = capture_rules(project, Settings(), Redactor([]))
+    assert verify_changes([change], project, rules, Sight({"ok.txt": Removed()})).changes[0].path == change.path
 
 
 def test_another_spelling_of_an_existing_name_is_told_by_the_folders_own(tmp_path):
