@@ -2,20 +2,22 @@
 embedded images, and the lines of long outlines that share words with the query.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from code_commit.codebase.images import lines_beside_images
-from code_commit.codebase.outline import Definition, read_definitions
+from code_commit.codebase.outline import Definition, read_definitions, tell_rest
 from code_commit.codebase.parts import FileRequest, find_part
 from code_commit.codebase.rank import Survey
 from code_commit.codebase.text import Section, part_of, part_section
-from code_commit.runs.words import count
 from code_commit.views import Part
 
 LONG, SHORT_JUDGE = 40_000, 4_000
 """Bytes of a file that is fitted by its definitions; of one that build.sh names, of which parts are shown."""
+
+_TOLD = re.compile(r" *\.\.\. and ([\d,]+) (?:definitions? )?more\n")
 
 
 def telling_parts(files: Iterable[Section], survey: Survey) -> dict[str, Part]:
@@ -91,5 +93,5 @@ def shortened(lines: str, survey: Survey, longest: int, plain: int | None = None
             break
         kept |= added
     text = "".join(numbered[number][1] for number in sorted(kept))
-    left = len(numbered) - len(kept)
-    return f"{text}... and {count(left, 'definition')} more\n" if left else text
+    told = (_TOLD.fullmatch(line) for number, line in numbered if number not in kept)
+    return text + tell_rest(sum(int(match[1].replace(",", "")) if match else 1 for match in told))

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, islice
 from typing import ClassVar, NamedTuple
 
@@ -18,7 +19,7 @@ from code_commit.codebase import excerpts
 from code_commit.codebase.change_logs import is_change_log, logs_of
 from code_commit.codebase.images import without_images
 from code_commit.codebase.near import find_near, has_test_name, imports_any, is_document, without_imports
-from code_commit.codebase.outline import beside, brief, outline, without_fields
+from code_commit.codebase.outline import beside, brief, outline, tell_left_out, without_fields
 from code_commit.codebase.rank import Survey, rank
 from code_commit.codebase.select import place_of
 from code_commit.codebase.text import NAMES_LINE, Section, add_to_list, count_by_folder, list_names, part_section
@@ -187,7 +188,7 @@ class Fill(Strategy):
 
     def outline(self, file: Section) -> str:
         lines = outline(file.name, file.content, numbered=self.edits and file.bytes > PART)
-        return lines if len(lines) <= self.longest else without_fields(lines)
+        return lines if len(lines) <= self.longest else tell_left_out(lines, without_fields(lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,9 +321,12 @@ class Chosen(Strategy):
     def outline(self, file: Section) -> str:
         is_judge = file.name in self.survey.judges
         numbered = self.edits and (file.bytes > PART or is_judge)
-        lines = outline(file.name, file.content, numbered=numbered, names=self.used)
+        read = partial(outline, file.name, file.content, numbered=numbered)
+        lines = read(names=self.used)
         lines = lines if len(lines) <= self.longest else without_fields(lines)
-        return brief(lines) if is_judge else beside(lines, tests=has_test_name(file.name))
+        if is_judge:
+            return tell_left_out(brief(read()), brief(lines))
+        return tell_left_out(beside(read(), tests=False), beside(lines, tests=has_test_name(file.name)))
 
 
 class _Packed(NamedTuple):

@@ -16,6 +16,7 @@ from code_commit.codebase.grammars import script_of
 from code_commit.codebase.languages import is_language
 from code_commit.codebase.patterns import LONGEST, Entry, headings, heads
 from code_commit.codebase.syntax import is_function, name_of, read_tree
+from code_commit.runs.words import count
 
 if TYPE_CHECKING:
     import ast
@@ -147,6 +148,7 @@ def _ends(entries: Sequence[Entry], text: str) -> list[int]:
     return ends[::-1]
 
 
+@functools.lru_cache(maxsize=2)
 def _entries(path: str, text: str) -> list[Entry]:
     suffix = path.rpartition("/")[2].rpartition(".")[2].lower()
     if (found := headings(suffix, text)) is not None:
@@ -206,6 +208,30 @@ def without_fields(lines: str) -> str:
     """Return an outline without what stands in a class and is no function and no class."""
     kept = (line for line in lines.splitlines() if not line[:1].isspace() or "(" in line or _HEAD_WORD.match(line))
     return "".join(f"{line}\n" for line in kept)
+
+
+def tell_left_out(lines: str, kept: str) -> str:
+    """Return the kept lines of an outline, and the number of those left out of each definition and of the file."""
+    told, left_out, rest = list[str](), [[-1, 0]], kept.splitlines()[::-1]
+
+    def close(depth: int) -> None:
+        while left_out[-1][0] >= depth:
+            indent, missing = left_out.pop()
+            told.extend([f"{' ' * indent}  ... and {missing:,} more"] if missing else [])
+
+    for line in lines.splitlines() if kept else ():
+        close(depth := len(line) - len(line.lstrip()))
+        if line == next(reversed(rest), None):
+            told.append(rest.pop())
+            left_out.append([depth, 0])
+        else:
+            left_out[-1][1] += 1
+    close(0)
+    return "".join(f"{line}\n" for line in told) + tell_rest(left_out[0][1])
+
+
+def tell_rest(missing: int) -> str:
+    return f"... and {count(missing, 'definition')} more\n" if missing else ""
 
 
 def beside(lines: str, *, tests: bool) -> str:

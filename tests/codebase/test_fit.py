@@ -398,6 +398,8 @@ def test_a_cut_outline_keeps_the_class_of_a_definition_that_stays():
         owner = owner if line.startswith("  ") else line
         assert line.rpartition("_")[2] == owner.removeprefix("class Part") or line == owner
     assert {"  def method_19_of_8", "class Part8", "class Part7"} <= set(kept)
+    cut = shortened(f"class Slug\n  ... and 1,200 more\n{classes}", survey_files([], "a slug"), 20)
+    assert cut == "class Slug\n... and 1,389 definitions more\n"
 
 
 def test_an_outline_without_room_for_all_has_methods_before_fields(root: Path):
@@ -408,6 +410,7 @@ def test_an_outline_without_room_for_all_has_methods_before_fields(root: Path):
     made = fit(root, 4000)
     text = next(text for name, text in read_sections(made.text) if name.startswith("src/slug_table.py (outline"))
     assert (text.count("def method_"), "field_" in text) == (20, False)
+    assert text.endswith("\n  ... and 200 more\n"), "nobody takes the fields for missing"
 
 
 def test_one_outline_takes_at_most_a_tenth_of_the_room(root: Path):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from code_commit.codebase import grammars, languages
-from code_commit.codebase.outline import beside, brief, outline, read_definitions, without_fields
+from code_commit.codebase.outline import beside, brief, outline, read_definitions, tell_left_out, without_fields
 
 SAMPLES = {path.stem: path.read_text().split("==== its outline\n") for path in Path(__file__).parent.glob("outlines/*")}
 
@@ -232,6 +232,15 @@ def test_a_member_that_several_types_have_is_shown_where_its_type_is_named():
 def test_a_template_stays_in_an_outline_without_fields():
     lines = "namespace a\n  template <typename T> class B\n    int x\n    void f()\n"
     assert without_fields(lines) == lines.replace("    int x\n", "")
+
+
+def test_what_is_left_out_of_an_outline_is_counted_where_it_stands():
+    lines = "class A:\n  x\n  class B:\n    y\n    z\n  def f(self):\nclass C:\n  x\ndef f():\n"
+    kept = "class A:\n  class B:\n    z\n  def f(self):\n"
+    told = "class A:\n  class B:\n    z\n    ... and 1 more\n  def f(self):\n  ... and 1 more\n"
+    assert tell_left_out(lines, kept) == f"{told}... and 3 definitions more\n"
+    assert tell_left_out(lines, "class A:\n  x\n").endswith("  x\n  ... and 4 more\n... and 3 definitions more\n")
+    assert (tell_left_out(lines, lines), tell_left_out(lines, "")) == (lines, "")
 
 
 def test_the_imports_of_c_and_ruby_are_no_definitions():

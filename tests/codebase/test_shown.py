@@ -93,7 +93,7 @@ def test_of_what_is_next_to_the_chosen_files_what_they_name_has_an_outline(root:
     git(root, "add", "-A")
     text = rolled_up(run_code_commit, root, "--select", *recorded(root, CHOICE))
     outline = outlined(root, "lib/deep/used.py")
-    assert f"{outline}class Wanted:\n  def used(self):\ndef used(first, *, second=2):\n" in text
+    assert f"{outline}class Wanted:\n  def used(self):\n  ... and 1 more\ndef used(first, *, second=2):\n" in text
     assert "other_method" not in text
     assert "--- lib/__init__.py ---\nfrom lib.core import core\n" in text, "what is short and imports it is whole"
     assert "--- lib/beside.py ---" not in text, "what only stands beside it"
