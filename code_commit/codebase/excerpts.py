@@ -3,20 +3,21 @@ embedded images, and the lines of long outlines that share words with the query.
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, zip_longest
 
 from code_commit.codebase.images import lines_beside_images
 from code_commit.codebase.outline import Definition, read_definitions, tell_rest
 from code_commit.codebase.parts import FileRequest, find_part
 from code_commit.codebase.rank import Survey
 from code_commit.codebase.text import Section, part_of, part_section
-from code_commit.views import Part
+from code_commit.views import Part, lines_of
 
 LONG, SHORT_JUDGE = 40_000, 4_000
 """Bytes of a file that is fitted by its definitions; of one that build.sh names, of which parts are shown."""
 
+_SHARE_OF_A_WORD, _FEW_TESTS = 4, 3  # tests of a file that may share a telling word: one in so many, or so few
 _TOLD = re.compile(r" *\.\.\. and ([\d,]+) (?:definitions? )?more\n")
 
 
@@ -39,20 +40,42 @@ def telling_parts(files: Iterable[Section], survey: Survey) -> dict[str, Part]:
     return parts
 
 
-def telling_tests(files: Iterable[Section], survey: Survey) -> Iterator[tuple[str, Part]]:
-    """Yield the tests that share two words with the query, of the longer files that build.sh names."""
-    for file in files:
-        if file.name in survey.judges and file.bytes > SHORT_JUDGE:
-            tests = [
-                each for each in read_definitions(file.name, file.file_text) if len(survey.shared.of(each.name)) > 1
-            ]
-            ranges = tuple((each.first, each.last) for each in tests if not _holds_another(each, tests))
-            if part := find_part(file.name, file.file_text, FileRequest(file.name, (), ranges)).part:
-                yield file.name, part
+def telling_tests(files: Iterable[Section], survey: Survey, room: int) -> Iterator[tuple[str, Part]]:
+    """Yield the tests that share two telling words with the query, of the longer files that build.sh names.
+
+    A word that many tests of a file share, as they do that of its subject, tells nothing of one. Those with most words
+    come first, then those with rare ones, until they and the shorter files that build.sh names have so many characters.
+    """
+    judges = {file.name: file for file in files if file.name in survey.judges}
+    room -= sum(file.bytes for file in judges.values() if file.bytes <= SHORT_JUDGE)
+    found = list[tuple[int, int, str, int, int, int]]()
+    for file in judges.values():
+        if file.bytes > SHORT_JUDGE:
+            lines, tests = lines_of(text := file.file_text), [*_innermost(read_definitions(file.name, text))]
+            words = [survey.shared.of(each.name) for each in tests]
+            often = Counter(chain.from_iterable(words))
+            most = max(len(tests) // _SHARE_OF_A_WORD, _FEW_TESTS)
+            for each, shared in zip(tests, words, strict=True):
+                telling = [often[word] for word in shared if often[word] <= most]
+                if len(telling) > 1:
+                    size = sum(len(line) + 1 for line in lines[each.first - 1 : each.last])
+                    found.append((-len(telling), sum(telling), file.name, each.first, each.last, size))
+    ranges = defaultdict[str, list[tuple[int, int]]](list)
+    for _, _, name, first, last, size in sorted(found):
+        if size <= room:
+            room -= size
+            ranges[name].append((first, last))
+    for name, places in ranges.items():
+        if part := find_part(name, judges[name].file_text, FileRequest(name, (), tuple(places))).part:
+            yield name, part
 
 
-def _holds_another(definition: Definition, others: Iterable[Definition]) -> bool:
-    return any(definition.first < each.first and each.last <= definition.last for each in others)
+def _innermost(definitions: Iterable[Definition]) -> Iterator[Definition]:
+    """Yield the definitions with a name that hold no other."""
+    named = [each for each in definitions if each.name]
+    for each, after in zip_longest(named, named[1:]):
+        if after is None or after.first > each.last:
+            yield each
 
 
 def text_of_part(file: Section, part: Part) -> str:

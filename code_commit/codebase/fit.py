@@ -90,21 +90,23 @@ class Strategy(ABC):
     longest: int = sys.maxsize
 
     words_of_names: ClassVar[str] = _NO_ROOM
+    judges: ClassVar[int] = _JUDGES
     sized: ClassVar[int] = 0  # bytes, from which on the names of a folder have their sizes
     shows_heads: ClassVar[bool] = True
 
     def fit(self, room: int) -> tuple[str, Views]:
         """Return the text that fits into so many characters, and the view of each file."""
         sections = self.sections()
-        longest, longest_outline = min(_LONGEST_FOLDERS, room // _SHARE_OF_FOLDERS), room // _SHARE_OF_ONE_OUTLINE
+        longest = min(_LONGEST_FOLDERS, room // _SHARE_OF_FOLDERS)
+        strategy = replace(self, longest=room // _SHARE_OF_ONE_OUTLINE)
         room -= len(f"{NAMES_LINE}\n{_FAR}\n{_UNNAMED.format(len(sections), '')}") + longest
         ranked = rank(self.survey, self.named().union(self.survey.judges), self.context)
-        telling = self.telling_parts(ranked) if self.edits else {}
+        telling = strategy.telling_parts(ranked) if self.edits else {}
         images = excerpts.beside_images(ranked, self.survey) if self.edits else {}
         parts = {**images, **telling, **self.parts}
         long = {file.name for file in ranked if (part := parts.get(file.name)) and not excerpts.is_shorter(file, part)}
         parts = {name: part for name, part in parts.items() if name not in long}
-        strategy = replace(self, parts=parts, longest=longest_outline)
+        strategy = replace(strategy, parts=parts)
         return _lay_out(sections, ranked, strategy, strategy.pack(ranked, _Budget(room)), longest)
 
     def sections(self) -> list[Section]:
@@ -125,7 +127,7 @@ class Strategy(ABC):
 
     def telling_parts(self, ranked: Sequence[Section]) -> dict[str, Part]:
         """Return the parts that tell most: of the tests of build.sh those that share two words with the query."""
-        return dict(excerpts.telling_tests(ranked, self.survey))
+        return dict(excerpts.telling_tests(ranked, self.survey, min(self.judges, 2 * self.longest)))
 
     @abstractmethod
     def pack(self, ranked: Sequence[Section], budget: _Budget) -> "_Packed":
@@ -204,13 +206,14 @@ class Outlines(Strategy):
     first: int = _FIRST
     most_of_one: int = _LONGEST_OF_FIRST
     counts_short: bool = True
+    judges: ClassVar[int] = _JUDGES_OF_CHOICE
     shows_heads: ClassVar[bool] = False
     words_of_names: ClassVar[str] = _NOT_OUTLINED
     sized: ClassVar[int] = PART + 1
 
     def pack(self, ranked: Sequence[Section], budget: _Budget) -> "_Packed":
         """Return the texts of files for all tasks, the outlines of the best ones, and other names."""
-        room, wanted = budget.room, _for_all_tasks(self, ranked, _JUDGES_OF_CHOICE)
+        room, wanted = budget.room, _for_all_tasks(self, ranked)
         whole = budget.add(_texts(ranked, wanted), room // 2)
         hidden = set(self.fixed).difference(self.survey.judges).union(whole)
         best = [file for file in ranked if file.name not in hidden]
@@ -311,7 +314,7 @@ class Chosen(Strategy):
         in_part = set(self.heads) - self.named() if self.edits else set()
         too_large = {file.name for file in ranked if file.bytes > _LARGE and self.edits}
         chosen = (set(self.files) | (self._logs() - self.heads.keys())).difference(in_part, too_large)
-        wanted = chosen.union(_for_all_tasks(self, ranked, _JUDGES))
+        wanted = chosen.union(_for_all_tasks(self, ranked))
         return wanted.difference(self.parts, self.survey.pictured)
 
     def _logs(self) -> set[str]:
@@ -381,9 +384,9 @@ def _idle(files: Iterable[Section]) -> set[str]:
     }
 
 
-def _for_all_tasks(strategy: Strategy, ranked: Sequence[Section], room: int) -> set[str]:
-    """Return the files of the context, build.sh, and the files that it names, of these so many bytes at most."""
-    judges = {BUILD_SCRIPT}
+def _for_all_tasks(strategy: Strategy, ranked: Sequence[Section]) -> set[str]:
+    """Return the files of the context, build.sh, and those that it names, as many bytes of these as are shown."""
+    judges, room = {BUILD_SCRIPT}, strategy.judges
     for file in ranked:
         can_be_outlined = strategy.edits and file.bytes > excerpts.SHORT_JUDGE
         if file.name in strategy.survey.judges and file.bytes <= room and not can_be_outlined:

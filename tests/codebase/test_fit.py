@@ -7,7 +7,7 @@ import pytest
 from command import Run, git, module, recorded, the_log
 from fake_server import FakeServer
 
-from code_commit.codebase.excerpts import shortened
+from code_commit.codebase.excerpts import shortened, telling_tests
 from code_commit.codebase.fit import Chosen, Fill, Outlines
 from code_commit.codebase.make import make_codebase, summary_of
 from code_commit.codebase.parts import FileRequest, find_part
@@ -400,6 +400,25 @@ def test_a_cut_outline_keeps_the_class_of_a_definition_that_stays():
     assert {"  def method_19_of_8", "class Part8", "class Part7"} <= set(kept)
     cut = shortened(f"class Slug\n  ... and 1,200 more\n{classes}", survey_files([], "a slug"), 20)
     assert cut == "class Slug\n... and 1,389 definitions more\n"
+
+
+def test_words_that_most_tests_of_a_file_share_tell_nothing_and_the_best_ones_fill_the_room():
+    checks = "        check()\n" * 30
+    names = [f"test_table_keeps_row_{number}" for number in range(40)]
+    names += ["test_table_escapes_quotes", "test_table_escapes_quotes_of_indexes", "test_table_quotes"]
+    text = "class TestTable:\n" + "".join(f"    def {name}(self):\n{checks}\n" for name in names)
+    files = [Section(name, len(text), file_section(name, text)) for name in ("test_table.py", "test_other.py")]
+    survey = survey_files(files, "Let the table test escape quotes of indexes in a row", judges={"test_table.py"})
+
+    def shown(room: int) -> list[str]:
+        parts = dict(telling_tests(files, survey, room))
+        assert parts.keys() <= {"test_table.py"}
+        lines = "".join(part.content for part in parts.values()).splitlines()
+        return [line.split("(")[0].split()[1] for line in lines if line.startswith("    def ")]
+
+    assert shown(9_000) == ["test_table_escapes_quotes", "test_table_escapes_quotes_of_indexes"]
+    assert shown(700) == ["test_table_escapes_quotes_of_indexes"], "whole, or not at all"
+    assert shown(100) == []
 
 
 def test_an_outline_without_room_for_all_has_methods_before_fields(root: Path):
