@@ -180,15 +180,16 @@ def _checked(
             advice = " in this table: move it above the table" if is_misplaced else did_you_mean(name, known)
             problems.append(f"{where}there is no setting '{name}'{advice}")
             continue
+        if known[name].kind is Mapping and isinstance(value, Mapping):
+            misplaced = [each for each, inner in value.items() if each in SETTINGS and not isinstance(inner, Mapping)]
+            problems += [f"{where}{each} is inside the [{name}] table: move it above that line" for each in misplaced]
+            value = {each: inner for each, inner in value.items() if each not in misplaced}  # noqa: PLW2901
         try:
             values[name] = known[name].check(value)
         except ValueError as error:
             problems.append(f"{where}{name} {error}")
     if "prices" in values:
-        prices = values["prices"].items()
-        misplaced = [name for name, parts in prices if name in SETTINGS and not isinstance(parts, Mapping)]
-        problems += [f"{where}{name} is inside the [prices] table: move it above that line" for name in misplaced]
-        tables = {model: parts for model, parts in prices if model not in misplaced}.items()
+        tables = values["prices"].items()
         values["prices"] = {model: _price(parts, problems, f"{where}prices.{model}: ") for model, parts in tables}
     return values
 

@@ -109,6 +109,11 @@ WRONG_FILES = {
         "[prices]\nmodel = 'chat:x'\n",
         "config.toml: model is inside the [prices] table: move it above that line",
     ),
+    "settings in the headers": (
+        "[headers]\nX-Team = 'web'\nsandbox = 'strict'\n",
+        "config.toml: sandbox is inside the [headers] table: move it above that line",
+    ),
+    "a number in the headers": ("[headers]\nmax_cost = 2\n", "max_cost is inside the [headers] table"),
     "missing price": ("[prices.m]\ninput = 1", "prices.m: output is missing"),
     "negative price": ("prices.m = {input = 1, output = -1}", "prices.m: output must be 0 or more"),
     "price of what": ("prices.m = 1", "prices.m: input is missing"),
