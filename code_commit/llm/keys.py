@@ -21,6 +21,7 @@ from code_commit.llm.models import (
 from code_commit.llm.programs import KeyProgram
 from code_commit.llm.reach import header_secrets, reach_of
 from code_commit.llm.vendor import ApiKey, LlmConfig, ModelChoice
+from code_commit.paths.random_values import is_mixed
 from code_commit.project import AGENT_CONFIG, CONFIG_FILE, Project, find_user_folder, shown_path
 from code_commit.settings import KEYS_VARIABLE, Settings
 from code_commit.terminal import shown
@@ -30,7 +31,8 @@ __all__ = ["KEY_VARIABLES", "SHORTEST_KEY", "ApiKey", "find_secrets", "load_keys
 KEY_VARIABLES = {vendor.name: vendor.key_variable for vendor in VENDORS.values() if vendor.key_variable}
 
 SHORTEST_KEY = 8
-SHORTEST_KEY_HERE = 16  # for a chat server on this machine: a shorter one, such as `lm-studio`, is a dummy
+SHORTEST_KEY_HERE = 16  # for a chat server on this machine: a shorter one in words, such as `lm-studio`, is a dummy
+_THIS_MACHINE = re.compile(r"(?i)(chat:)?https?://(localhost|127\.[0-9.]+|\[::1\])(:|/|$)")
 _REST_OF_KEY_FILE = re.compile(r"(?i)[-_. ]?(api[-_. ]?)?keys?([.~].*)?")  # of a name behind the provider's
 
 
@@ -116,8 +118,7 @@ def _find_misnamed_file(project: Project, provider: str) -> str:
 
 def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, *base_urls: str) -> list[str]:
     """Return every text that may be a key, to censor it. Never raises. A base URL of "" is the vendor's."""
-    this_machine = re.compile(r"(?i)(chat:)?https?://(localhost|127\.[0-9.]+|\[::1\])(:|/|$)")
-    is_here = any(base_urls) and all(this_machine.match(url) for url in base_urls if url)
+    is_here = any(base_urls) and all(_THIS_MACHINE.match(url) for url in base_urls if url)
     secrets, folders = [], [project.agent_config, *map(Path, filter(None, [environment.get(KEYS_VARIABLE)]))]
     folders += filter(None, [find_user_folder(project, environment).path])
     for provider, variable in KEY_VARIABLES.items():
@@ -127,7 +128,9 @@ def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, 
                 content = read_regular_file(folder / f"{provider}-key.txt")
                 found.append(content.decode("utf-8-sig", "replace"))
         shortest = SHORTEST_KEY_HERE if provider == "chat" and is_here else SHORTEST_KEY
-        secrets += [line.strip() for text in found for line in text.splitlines() if len(line.strip()) >= shortest]
+        lines = [line.strip() for text in found for line in text.splitlines()]
+        long = [line for line in lines if len(line) >= SHORTEST_KEY]
+        secrets += [line for line in long if len(line) >= shortest or is_mixed(line)]
     return [*secrets, *_header_secrets(project, environment)]
 
 

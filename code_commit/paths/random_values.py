@@ -193,6 +193,11 @@ def looks_random(value: str, *, is_quoted: bool = False) -> bool:
     return not (_is_regular(start) or _has_words(start) or _is_text_in_base64(value) or _is_plain_jwt(value))
 
 
+def is_mixed(value: str) -> bool:
+    """Tell whether digits, cases or signs take turns in a value, as in no placeholder made of words."""
+    return _IS_MIXED.search(value) is not None
+
+
 def is_row(value: str) -> bool:
     """Tell whether most of a value is a row such as `abcdef`, `xxxx`, as in a placeholder."""
     return _steps(value, 1) > len(value) * _MOST
