@@ -238,7 +238,7 @@ def count_missing_keys(directory: Folder, runs: Iterable[Mapping[str, Any]]) -> 
         own = () if settings.key_command else (settings.model,)
         for model in (*own, *filter(None, (settings.fallback_model, selector))):
             try:
-                require_key(choose_model(model, keys, keys.unfit).provider, keys)
+                require_key(choose_model(model, keys, keys.unfit).provider, keys, settings.base_url)
             except NoKeyError as error:
                 if error.provider in keys.unfit:
                     raise

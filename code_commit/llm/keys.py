@@ -23,6 +23,7 @@ from code_commit.llm.reach import header_secrets, reach_of
 from code_commit.llm.vendor import ApiKey, LlmConfig, ModelChoice
 from code_commit.paths.random_values import is_mixed
 from code_commit.project import AGENT_CONFIG, CONFIG_FILE, Project, find_user_folder, shown_path
+from code_commit.runs.words import count
 from code_commit.settings import KEYS_VARIABLE, Settings
 from code_commit.terminal import shown
 
@@ -42,6 +43,8 @@ class Keys(dict[str, ApiKey]):
     def __init__(self, keys: Mapping[str, ApiKey] = {}) -> None:
         super().__init__(keys)
         self.unfit: dict[str, str] = {}
+        self.placeholder: ApiKey | None = None
+        """What stands where the key of `chat` belongs, and is too short for one: servers on this machine take it."""
         self.others: list[str] = []
         """The secrets of headers."""
         self._programs: dict[tuple[str, str], ApiKey] = {}
@@ -78,6 +81,8 @@ def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> 
             keys[provider] = ApiKey(provider, value, source, in_project)
         elif value is not None:
             keys.unfit[provider] = f"{source} {problem}"
+            if provider == "chat" and not _key_problem(value, 1):
+                keys.placeholder = ApiKey(provider, value, source, in_project)
         elif misnamed := _find_misnamed_file(project, provider):
             keys.unfit[provider] = f"{AGENT_CONFIG}/{shown(misnamed)} is not read: rename it to {name}"
     keys.others = _header_secrets(project, environment)
@@ -91,7 +96,7 @@ def key_of(llm: LlmConfig, keys: Keys, root: Path) -> ApiKey | None:
         return keys.printed_by(reach.key_command, provider, root)
     if reach.supplies_key(VENDORS[provider], llm.settings):
         return None
-    return require_key(provider, keys)
+    return require_key(provider, keys, llm.settings.base_url)
 
 
 def _header_secrets(project: Project, environment: Mapping[str, str]) -> list[str]:
@@ -134,9 +139,11 @@ def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, 
     return [*secrets, *_header_secrets(project, environment)]
 
 
-def require_key(provider: str, keys: Keys) -> ApiKey | None:
+def require_key(provider: str, keys: Keys, base_url: str = "") -> ApiKey | None:
     """Return the provider's key, None if it needs none (`replay`, and `chat` without one). Raises NoKeyError."""
     variable = VENDORS[provider].key_variable
+    if provider == "chat" and keys.placeholder and _THIS_MACHINE.match(base_url):
+        return keys.placeholder
     if provider in keys.unfit:
         raise NoKeyError(keys.unfit[provider], provider=provider)
     if provider in keys or not variable or not VENDORS[provider].needs_key:
@@ -166,7 +173,7 @@ def _lies_in_project(project: Project, provider: str) -> bool:
     return Path(os.path.realpath(folder / f"{provider}-key.txt")).parent == folder
 
 
-def _key_problem(value: str) -> str | None:
+def _key_problem(value: str, shortest: int = SHORTEST_KEY) -> str | None:
     """Return the problem of a key, without quoting it. Header values are visible ASCII (RFC 9110, section 5.5)."""
     if re.match(r"(export )?\w*(KEY|TOKEN) ?= ?[^= ]|[\"']|Bearer ", value):
         return "contains more than the key (NAME= or quotes?): put only the key in it"
@@ -174,8 +181,8 @@ def _key_problem(value: str) -> str | None:
         return "contains a blank, a line end or another character that no HTTP header can carry: put only the key in it"
     if not value:
         return "is empty: put the key in it"
-    if len(value) < SHORTEST_KEY:
-        return f"holds only {len(value)} characters, too few for an API key: put the whole key in it"
+    if len(value) < shortest:
+        return f"holds only {count(len(value), 'character')}, too few for an API key"
     return None
 
 

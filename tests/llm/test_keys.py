@@ -1,12 +1,13 @@
 """API keys: from files and variables, and never quoted."""
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from code_commit.errors import NotSetUpError
-from code_commit.llm.keys import KEY_VARIABLES, Keys, find_secrets, load_keys, require_key
+from code_commit.llm.keys import KEY_VARIABLES, ApiKey, Keys, find_secrets, load_keys, require_key
 from code_commit.project import Project
 
 KEY = "sk-test-0123456789"
@@ -153,3 +154,22 @@ def test_the_keys_of_a_fleet_are_censored_where_its_pages_are_written(project, t
 def test_a_dummy_key_for_a_chat_server_on_this_machine_is_no_secret(project, base_url, key, is_secret):
     assert find_secrets(project, {KEY_VARIABLES["chat"]: key}, base_url) == [key] * is_secret
     assert find_secrets(project, {"OPENAI_API_KEY": key}, base_url) == [key]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "key", "refusal"),
+    [
+        ("http://localhost:8000/v1", "EMPTY", ""),
+        ("chat:http://127.0.0.1:8000/v1", "sk-1234", ""),
+        ("http://[::1]:8000/v1", "x", ""),
+        ("https://llm.example.org/v1", "EMPTY", "holds only 5 characters, too few for an API key"),
+        ("http://localhost.example.org/v1", "x", "holds only 1 character, too few for an API key"),
+        ("http://localhost:8000/v1", "a b", "contains a blank"),
+    ],
+)
+def test_a_chat_server_on_this_machine_takes_a_placeholder_of_any_length(project, base_url, key, refusal):
+    keys = load_keys(project, {KEY_VARIABLES["chat"]: key, "OPENAI_API_KEY": "EMPTY"})
+    with pytest.raises(NotSetUpError, match=f"^CODE_COMMIT_CHAT_API_KEY {refusal}") if refusal else nullcontext():
+        assert require_key("chat", keys, base_url) == ApiKey("chat", key, KEY_VARIABLES["chat"])
+    with pytest.raises(NotSetUpError, match="OPENAI_API_KEY holds only 5 characters"):
+        require_key("openai", keys, base_url)
