@@ -37,7 +37,7 @@ _UNNAMED = "and {:,} more{}\n"
 _LONGEST_FOLDERS, _SHARE_OF_FOLDERS = 2_000, 50
 _NAMED_BESIDE = 5_000  # characters of names after a choice
 _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5  # of the room, one part in five each
-_SHARE_OF_NAMES_IN_CHOICE = 20
+_USUAL, _SHARE_OF_NAMES_IN_CHOICE = 40_000, 20  # of a choice: characters to which its first outlines grow; of the room
 _MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more files are read
 _FIRST, _LONGEST_OF_FIRST, _LONGEST_OUTLINE = 8, 2_200, 520  # for a choice: files, characters of each, of another
 _LAST, _LONGEST_OF_LAST, _PLAIN = 20, 260, 3  # behind so many: of each; of others, lines that share no word: one part
@@ -197,8 +197,8 @@ class Fill(Strategy):
 class Outlines(Strategy):
     """Show what a choice reads: files for all tasks, `most` short outlines of the best others, names of the rest.
 
-    `fixed` files have no outline, unless build.sh names them. The `first` outlines are longer than the others. With
-    `counts_short` short files of a folder, and copies, are counted, but those with a word of the query in their path.
+    `fixed` files have no outline, unless build.sh names them. The `first` ones are longer, much in a short choice.
+    With `counts_short` short files of a folder, and copies, are counted, unless their path has a word of the query.
     """
 
     most: int
@@ -227,6 +227,10 @@ class Outlines(Strategy):
         named = [file for file in others if file.name not in counted]
         named.sort(key=lambda file: (file.name not in called, stems.get(_stem(file), _MOST_STEMS)))
         names = budget.add(add_to_list(named, self.sized), room // _SHARE_OF_NAMES_IN_CHOICE, misses=0)
+        for file in [file for file in best if file.name in parts][: self.first]:
+            spare, is_code = budget.room + min(_USUAL - room, 0), file.name not in self.survey.judges
+            if spare > 0 and is_code and not is_document(file.name) and parts[file.name].endswith(" more\n\n"):
+                parts |= budget.add(replace(self, most_of_one=_LONGEST_OF_FIRST + spare).in_part([file]))
         return _Packed(whole, parts, {*names})
 
     def _called(self, files: Iterable[Section]) -> set[str]:
@@ -265,7 +269,7 @@ class Outlines(Strategy):
             lines = brief(whole := beside(lines, tests=False))
             if len(lines) > self.most_of_one:
                 lines = brief(without_fields(whole))
-        plain = longest if longest == _LONGEST_OF_FIRST else longest // _PLAIN
+        plain = longest if longest >= _LONGEST_OF_FIRST else longest // _PLAIN
         return excerpts.shortened(lines, self.survey, longest, plain)
 
 

@@ -518,6 +518,27 @@ def test_of_a_drawing_that_was_not_chosen_nothing_is_shown():
         assert (isinstance(views["logo.svg"], Part), isinstance(views["a.py"], Whole)) == (is_shown, True)
 
 
+def test_where_a_choice_is_short_the_outlines_of_its_first_files_are_longer():
+    def many(word: str, number: int) -> str:
+        return "".join(f"int {word}_{each}(void) {{ return {each}; }}\n" for each in range(number))
+
+    texts = {"main.c": many("step", 700), "other.c": many("part", 4_000), "notes.md": "# A step\n\n" * 700}
+    texts |= {"checks.c": many("check", 700)}
+    files = [Section(name, len(text), file_section(name, text)) for name, text in texts.items()]
+    survey = survey_files(files, "Let main.c take a step", judges={"checks.c"})
+    sizes = {}
+    for room in (400_000, 40_000, 15_000):
+        text, _ = Outlines(survey=survey, most=40).fit(room)
+        outlines = dict(read_sections(text))
+        sizes[room] = [len(outlines[f"{file.name} (outline, {file.bytes:,} bytes)"]) for file in files]
+        assert len(text) < min(room, 41_000)
+    assert text.count("more\n") == 4, "what is left out is counted"
+    main, other, *rest = sizes[400_000]
+    assert (main > 8_900, 20_000 < other < 38_000, max(rest) < 2_400) == (True, True, True), sizes
+    assert sizes[40_000][0] <= 4_100, "no outline has more than a tenth of the room"
+    assert max(sizes[15_000]) < 2_400
+
+
 def test_the_outlines_of_a_choice_are_shorter_the_less_a_file_is_worth():
     text = "def slug(): ...\n" + "".join(
         f"def a_name_that_is_none_of_the_task_{number}(): ...\n" for number in range(30)
