@@ -90,13 +90,15 @@ K = TypeVar("K", Whole, Part, Outline, Name, Hidden, Removed, Unsure)
 class FileView(NamedTuple):
     """A file beside the codebase: what is seen of it, and the text that stands in the prompt.
 
-    `hidden` are the first lines and names of its definitions, for the gaps between the lines of a part.
+    `hidden` are the first lines and names of its definitions, for the gaps between the lines of a part; `elsewhere` are
+    lines that the codebase has of these gaps.
     """
 
     path: str
     view: View
     text: str
     hidden: tuple[tuple[int, str], ...] = ()
+    elsewhere: tuple[Span, ...] = ()
 
 
 class Sight(NamedTuple):

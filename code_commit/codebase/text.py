@@ -48,7 +48,7 @@ _PART = re.compile(  # `a.py (outline, 1,234 bytes)`, `a.py (lines 1-14, 310-352
     r"(?: of (?P<of>[\d,]{1,12}))?)\)"
 )
 REPLACEMENT, _REMOVED, _AS_DIFF = "FILE REPLACEMENT ", "FILE REMOVED ", " (diff)"  # beside a path
-_GAP, _NAMES_OF_GAP = "[... lines {}-{} are not shown here{} ...]\n", 250  # characters
+_GAP, _NAMES_OF_GAP, _MOST_ELSEWHERE = "[... lines {}-{} are not shown here{}{} ...]\n", 250, 10  # characters, ranges
 _NEAR, _LONGEST_GAP = 4, 2_000  # lines, characters: a shorter gap is shown
 _DRESSED = (
     r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"'`]?"
@@ -146,7 +146,7 @@ def render(file: FileView, mark: str = "") -> str:
     """Return a file as it stands in a prompt, after the line that names it and says what is shown of it."""
     match file.view:
         case Part():
-            return part_section(file.path, file.view, mark, file.hidden)
+            return part_section(file.path, file.view, mark, file.hidden, file.elsewhere)
         case Outline(size=size):
             return file_section(f"{mark}{file.path} (outline, {size:,} bytes)", file.text)
         case Removed():
@@ -155,29 +155,42 @@ def render(file: FileView, mark: str = "") -> str:
             return file_section(f"{mark}{file.path}", file.text)
 
 
-def part_section(path: str, part: Part, mark: str = "", hidden: Sequence[tuple[int, str]] = ()) -> str:
+def part_section(
+    path: str,
+    part: Part,
+    mark: str = "",
+    hidden: Iterable[tuple[int, str]] = (),
+    elsewhere: Sequence[tuple[int, int]] = (),
+) -> str:
     """Return the passages of a file after a line that says which they are, with a line for each gap between them.
 
     `hidden` are the first lines and the names of definitions: a gap names those that begin in it, one at the end too.
+    Of the lines that the codebase has `elsewhere` it says so, and names nothing in them.
     """
+    hidden = [(at, name) for at, name in hidden if name and not any(first <= at <= last for first, last in elsewhere)]
     text, end = "", 0
     for passage in part.passages:
-        text += (_describe_gap(end + 1, passage.first - 1, hidden) if end else "") + passage.text
+        text += (_describe_gap(end + 1, passage.first - 1, hidden, elsewhere) if end else "") + passage.text
         end = passage.last
-    if any(name and line > end for line, name in hidden):
-        text += _describe_gap(end + 1, part.lines, hidden)
+    if any(line > end for line, _ in hidden):
+        text += _describe_gap(end + 1, part.lines, hidden, elsewhere)
     return file_section(f"{mark}{path} (lines {part.where} of {part.lines:,})", text)
 
 
-def _describe_gap(first: int, last: int, definitions: Iterable[tuple[int, str]]) -> str:
-    names = [name for line, name in definitions if name and first <= line <= last]
+def _describe_gap(
+    first: int, last: int, definitions: Iterable[tuple[int, str]], elsewhere: Iterable[tuple[int, int]]
+) -> str:
+    names = [name for line, name in definitions if first <= line <= last]
     told, room = list[str](), _NAMES_OF_GAP
     for name in names:
         if (room := room - len(name) - len(", ")) < 0:
             told.append(f"and {len(names) - len(told)} more")
             break
         told.append(name)
-    return _GAP.format(first, last, f": {', '.join(told)}" if told else "")
+    known = [f"{max(start, first)}-{min(end, last)}" for start, end in elsewhere if start <= last and end >= first]
+    more = " and others" if len(known) > _MOST_ELSEWHERE else ""
+    there = f", [codebase] has {', '.join(known[:_MOST_ELSEWHERE])}{more}" if known else ""
+    return _GAP.format(first, last, there, f": {', '.join(told)}" if told else "")
 
 
 def _read_part(match: re.Match[str], text: str) -> Part:

@@ -310,8 +310,12 @@ def _sight_of(task: Task, added: Sequence[FileView], build: FailedBuild) -> Sigh
 
 def _beyond_codebase(task: Task, file: FileView) -> FileView | None:
     """Return a file that is shown in part with the lines alone that the codebase lacks, None where it has them all."""
-    part = beyond(file.view, task.codebase.views.get(file.path)) if isinstance(file.view, Part) else None
-    return file._replace(view=part) if part and part.passages else None
+    known = task.codebase.views.get(file.path)
+    part = beyond(file.view, known) if isinstance(file.view, Part) else None
+    if part is None or not part.passages:
+        return None
+    ranges = known.ranges if isinstance(known, Part) and part is not file.view else ()
+    return file._replace(view=part, elsewhere=tuple(ranges))
 
 
 def _ended(content: str) -> str:

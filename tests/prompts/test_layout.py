@@ -191,6 +191,32 @@ def test_an_outline_that_was_asked_for_takes_no_shown_lines_away():
     assert (prompt.shows.views["b.py"], prompt.shows.views["c.py"]) == (Outline(9_000), lines.view)
 
 
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        ([(10, 12), (40, 45), (88, 89)], ", [codebase] has 40-45, 88-89: f_20, f_60, f_80"),
+        ([(2 * n, 2 * n) for n in range(11, 45, 3)], ", [codebase] has {} and others: f_20, f_60, f_80"),
+        ([(4, 5), (98, 99)], ": f_20, f_40, f_60, f_80"),
+    ],
+)
+def test_a_gap_among_added_lines_says_which_of_its_lines_the_codebase_has(known, told):
+    rows = "".join(f"{'    ' if number % 20 else ''}line {number} {'x' * 600}\n" for number in range(1, 101))
+    part = part_of(rows, known)
+    codebase = Codebase([part_section("a.py", part)], {"a.py": part}, "made")
+    now = part_of(rows, [*known, (14, 16), (95, 96)])
+    hidden = tuple((number, f"f_{number}") for number in (12, 20, 40, 60, 80))
+    added = FileView("a.py", now, now.content, hidden)
+    prompt = lay_out(make_task(Settings(), PROMPTS, "q", codebase), failed=FailedBuild("", []), additions=[added])
+    first = ", ".join(f"{2 * n}-{2 * n}" for n in range(11, 45, 3)[:10])
+    assert f"\n[... lines 17-94 are not shown here{told.format(first)} ...]\nline 95" in prompt.text.replace(
+        "    line", "line"
+    )
+    assert prompt.shows.views == {"a.py": now}
+    other = Codebase([part_section("a.py", part)], {"a.py": part._replace(lines=99)}, "made")
+    prompt = lay_out(make_task(Settings(), PROMPTS, "q", other), failed=FailedBuild("", []), additions=[added])
+    assert "[codebase] has" not in prompt.text, "its lines are those of another text"
+
+
 def test_a_changed_file_that_was_asked_for_is_shown_whole():
     prompt = lay_out_diff(HELD, OLD, NEW, [whole("a.py", NEW)])
     assert f"[file replacements]\n--- FILE REPLACEMENT a.py ---\n{NEW}" in prompt.rest
