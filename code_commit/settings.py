@@ -27,7 +27,7 @@ FAILING = "from 1 to 255"
 PROGRAM = "command:"
 """The begin of a model that is a program."""
 MOST = 10**12  # the limit of any number, so that sums and products stay finite
-_BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
+BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
 USER, FILE, LOG, ENVIRONMENT, COMMAND_LINE, SERVER = (
     *("your own config.toml", "config.toml", "log", "environment", "options", "server"),
 )
@@ -96,7 +96,7 @@ class Setting:
         value: Any = text
         with contextlib.suppress(ValueError):  # `check` refuses text that is no number
             if self.kind is bool:
-                value = _BOOLEANS.get(text.lower(), text)
+                value = BOOLEANS.get(text.lower(), text)
             elif self.kind is tuple:
                 value = [self.part(part) for part in re.split(r"[,\n]", text) if part]
             elif self.kind is Mapping:

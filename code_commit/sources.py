@@ -10,10 +10,11 @@ from typing import Any
 from code_commit.errors import NotSetUpError
 from code_commit.files import explain_unread, read_regular_file
 from code_commit.headers import is_looked_up
-from code_commit.project import AGENT_CONFIG, CONFIG_FILE, Project, find_user_folder
+from code_commit.project import AGENT_CONFIG, CONFIG_FILE, USER_VARIABLE, Project, find_user_folder
 from code_commit.project import shown_path as path_in_words
 from code_commit.settings import (
     ATTEMPT_VARIABLE,
+    BOOLEANS,
     COMMAND_LINE,
     ENVIRONMENT,
     ENVIRONMENT_PREFIX,
@@ -40,7 +41,7 @@ from code_commit.terminal import shown
 
 _NO_SETTINGS = (
     *(ATTEMPT_VARIABLE, RUN_VARIABLE, KEYS_VARIABLE, "CODE_COMMIT_CHAT_API_KEY"),
-    *("CODE_COMMIT_USER_SETTINGS", "CODE_COMMIT_PACKAGE"),
+    *(USER_VARIABLE, "CODE_COMMIT_PACKAGE"),
 )
 """docs/ci-examples install the package that the last one names."""
 _GIVEN = (ENVIRONMENT, COMMAND_LINE)
@@ -87,7 +88,7 @@ def _as_resumed(sources: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, An
 def explain_what_is_the_users(given: Mapping[str, Any], shown_path: str) -> list[str]:
     """Return what a project's settings may not hold, since it runs a program or uses a secret of the user's."""
     names = [name for name in settings_for(Facet.OWN) if given.get(name)]
-    names += _programs_in(given)
+    names += [f"{PROGRAM} as {name}" for name in _programs_in(given)]
     names += [f"[headers] {name}" for name, value in given.get("headers", {}).items() if is_looked_up(value)]
     where = "write it into your own config.toml (code-commit init --user)"
     return [f"{shown_path}: {name} is the user's, not a project's: {where}" for name in names]
@@ -137,6 +138,8 @@ def explain_overruled(settings: Settings) -> list[str]:
 
 def read_user_settings(project: Project | None, environment: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
     """Return the settings of the user's own config.toml, {} where none is read, and append what is wrong with them."""
+    if environment.get(USER_VARIABLE, "").lower() not in BOOLEANS:
+        problems.append(f"environment variable {USER_VARIABLE} must be off or on: it names no folder")
     path = find_user_folder(project, environment).file(CONFIG_FILE)
     return _read_config_file(path, path_in_words(path), problems) if path else {}
 

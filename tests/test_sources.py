@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,16 @@ def test_a_hole_that_the_project_makes_into_a_strict_sandbox_is_told(own, variab
     told = explain_overruled(load_settings(project, {}, variables))
     assert told == ([told[0]] if is_told else [])
     assert not is_told or 'sandbox_network = true, sandbox_caches = ["/tmp/cache"],' in told[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "is_read"), [("off", False), ("No", False), ("on", True), ("", True), ("/none", None)]
+)
+def test_the_variable_that_turns_it_off_is_a_switch(value, is_read, project, user):
+    write(user, "max_repairs = 9\n")
+    variables = {"CODE_COMMIT_USER_SETTINGS": value}
+    with pytest.raises(NotSetUpError, match="must be off or on") if is_read is None else nullcontext():
+        assert load_settings(project, {}, variables).max_repairs == (9 if is_read else 3)
 
 
 def test_what_is_wrong_in_it_is_told_with_its_path(project, user):
