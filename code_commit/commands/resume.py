@@ -93,7 +93,9 @@ def _resume(project: Project, name: str, options: Options, progress: Progress) -
     progress.say(f"resuming {record.run}")
     settings = {**_options_of(record), **options}
     if "base_url" in options:  # merged with the run's settings, it does not tell who named it
-        remember_address(_llm_of(project, settings), project, named=True)
+        told = remember_address(_llm_of(project, settings), project, named=True)
+        if told:
+            progress.say(told)
     if record.command == "rollup":
         return _continue_choice(project, found, settings, progress)
     _tell_kept_llm(project, settings, options, progress)

@@ -15,7 +15,7 @@ from code_commit.files import read_regular_file
 from code_commit.llm.models import VENDORS, bound_in, check_base_url
 from code_commit.llm.proxies import is_this_machine
 from code_commit.llm.vendor import LlmConfig
-from code_commit.project import AGENT_CONFIG, Project
+from code_commit.project import AGENT_CONFIG, Project, shown_path
 from code_commit.settings import COMMAND_LINE, ENVIRONMENT_PREFIX, FILE, LOG, USER
 from code_commit.terminal import shown
 
@@ -57,7 +57,7 @@ def _from_outside(llm: LlmConfig, project: Project) -> tuple[str, str]:
             name = shown(os.path.relpath(file, project.root))
             return f"{shown(str(target))}, by the link {name},", f"put the text itself into {name}"
     if llm.key is None:
-        return "your task and the project, without a key,", "name the address in your own settings"
+        return "your task and the project, without a key,", "name address and model in your own settings"
     return "", ""
 
 
@@ -73,19 +73,21 @@ def _is_users_own(llm: LlmConfig, url: str, role: str) -> bool:
     return False
 
 
-def remember_address(llm: LlmConfig, project: Project, role: str = "", *, named: bool = False) -> None:
-    """Remember an address for this project if an option names it, or if `named` says so."""
+def remember_address(llm: LlmConfig, project: Project, role: str = "", *, named: bool = False) -> str:
+    """Remember an address for this project if an option names it, or if `named` says so; return what to say of it."""
     url = check_base_url(llm.choice, llm.settings, role)
     name, provider = _setting_of(llm, project, url, role), llm.choice.provider
     by_option = named or llm.settings.source_of(name) == COMMAND_LINE
     memory = _memory(project)
     if not name or not by_option or memory is None or _is_remembered(project, provider, url):
-        return
+        return ""
     with suppress(OSError):  # it is asked for again
         memory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = os.open(memory, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with open(file, "w", encoding="utf-8") as lines:  # noqa: PTH123 - a descriptor
             lines.write(f"{_line(project, provider, url)}\n")
+        return f"{shown(provider)} at {shown(url)} is remembered for this project, in {shown_path(memory)}"
+    return ""
 
 
 def _setting_of(llm: LlmConfig, project: Project, url: str, role: str) -> str:

@@ -25,9 +25,9 @@ _LAST_LOOK = 10.0  # in seconds: the wait for a job of the first model before th
 @contextmanager
 def asking(llm: LlmConfig, project: Project, log: RunLog, timing: Timing | None = None) -> Iterator[Complete]:
     """Yield the function that asks the LLM of a run, or its fallback once that has taken over. Raises NotSetUpError."""
-    remember_address(llm, project)
-    if llm.fallback:
-        remember_address(llm.fallback, project, "fallback")
+    told = [remember_address(llm, project), llm.fallback and remember_address(llm.fallback, project, "fallback")]
+    for each in filter(None, told):
+        log.listener.say(each)
     with ExitStack() as stack:
         asker = _Asker(llm, project, log, stack, timing)
         asker.open(asker.current)  # raises before anything is sent

@@ -146,6 +146,7 @@ def test_without_a_key_nothing_goes_to_an_address_of_config_alone(project_folder
     said = " ".join(done.stderr.split())
     assert "without a key, would go to elsewhere.example, which only agent-config/config.toml names" in said
     assert f"say so once with --base-url chat:{ELSEWHERE}" in said
+    assert "or name address and model in your own settings" in said
     done = run_code_commit(project_folder, *words, "--base-url", f"chat:{ELSEWHERE}", env=PROXY)
     assert (done.returncode, bool(proxy)) == (3, True), done.stderr
     assert run_code_commit(project_folder, *words, env=PROXY).returncode == 3
@@ -189,11 +190,13 @@ def test_an_option_is_remembered_for_this_project_and_this_address(
     env, limit = OPENAI | PROXY, ("--llm-timeout", "1", "--sandbox", "off")
     checked = run_code_commit(project_folder, "check", "--base-url", f"openai:{ELSEWHERE}", env=env)
     assert (checked.returncode, memory().exists()) == (0, False), checked.stdout
-    run_code_commit(project_folder, *limit, "--base-url", f"openai:{ELSEWHERE}", env=env)
+    done = run_code_commit(project_folder, *limit, "--base-url", f"openai:{ELSEWHERE}", env=env)
+    told = f"openai at {ELSEWHERE} is remembered for this project, in ~/.local/state/code-commit/addresses"
+    assert told in " ".join(done.stderr.split())
     assert (stat.S_IMODE(memory().stat().st_mode), stat.S_IMODE(memory().parent.stat().st_mode)) == (0o600, 0o700)
     asked = len(proxy)
     done = run_code_commit(project_folder, *limit, env=env)
-    assert (done.returncode, len(proxy) > asked) == (3, True), done.stderr
+    assert (done.returncode, len(proxy) > asked, "remembered" in done.stderr) == (3, True, False), done.stderr
     run_code_commit(project_folder, *limit, "--base-url", f"openai:{ELSEWHERE}", env=env)
     assert memory().read_text().count("\n") == 1
     configure(project_folder, CONFIG.replace("elsewhere", "nowhere"))
