@@ -145,7 +145,7 @@ def check_base_url(choice: ModelChoice, settings: Settings, role: str = "") -> s
         owner, address = choice.provider, settings.base_url
     if owner not in ("", choice.provider) and vendor.base_url and settings.source_of(f"{lead}base_url") == USER:
         return vendor.base_url  # the user's own is for the models of its provider alone
-    url = _check_url(address, settings.allow_http, Named(f"{lead}base_url"))
+    url = _check_url(address, settings.allow_http, settings.origin(f"{lead}base_url")[0] or Named(f"{lead}base_url"))
     if owner != choice.provider:
         raise NotSetUpError(*_explain_owner(choice, settings, owner, role))
     base = url.partition("?")[0]
@@ -191,15 +191,15 @@ def _explain_owner(choice: ModelChoice, settings: Settings, owner: str, role: st
     )
 
 
-def _check_url(url: str, allow_http: bool, setting: Named) -> str:  # noqa: FBT001 - it is the setting of this name
+def _check_url(url: str, allow_http: bool, setting: str | Named) -> str:  # noqa: FBT001 - it is a setting
     if "://" not in url:
         raise NotSetUpError(setting, " lacks https:// or http:// at its beginning")
     parts = _URL.fullmatch(url)
     if parts is None or int(parts["port"] or 443) not in range(1, 2**16) or not _is_host(parts["host"]):
         raise NotSetUpError(
             setting,
-            " must be an address such as https://api.openai.com/v1: https (or http for this machine), host "
-            "path and perhaps a query, without user name and password (keys go in headers only) or fragment",
+            " must be an address such as https://api.openai.com/v1: https (or http for this machine), host, perhaps "
+            "a port up to 65535, a path and a query, without user name, password (keys go in headers only) or fragment",
         )
     if named := [name for name, _ in parse_qsl(parts["query"] or "", keep_blank_values=True) if _OF_KEYS.search(name)]:
         way = "a key goes in a header: key_header in config.toml names it"
@@ -209,8 +209,8 @@ def _check_url(url: str, allow_http: bool, setting: Named) -> str:  # noqa: FBT0
     if parts["scheme"].lower() == "http" and not allow_http and not is_this_machine(parts["host"].strip("[]")):
         raise NotSetUpError(
             setting,
-            f" would send the key to {parts['host']} unencrypted: use https. Only on a network that you trust, "
-            "allow_http = true in config.toml permits http",
+            f" would send your prompts, and any key, to {parts['host']} unencrypted: use https. Only on a network that "
+            "you trust, allow_http = true in config.toml permits http",
         )
     query = parts["query"] or ""
     return (parts["address"].lower() + (parts["path"] or "")).rstrip("/") + query

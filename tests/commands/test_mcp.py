@@ -204,7 +204,7 @@ def test_check_is_ready_for_a_run_with_a_query(root: Path):
         (root / "ok.txt").write_text("edited\n")
         checked = text_of(host.call("check"))
     assert "needs base_url (in config.toml)" in nowhere
-    assert "base_url (in config.toml) must be an address" in checked
+    assert "config.toml's base_url must be an address" in checked
     assert "require_clean (in config.toml) is set" in checked
     assert "--" not in checked
     assert "code-commit" not in checked

@@ -11,7 +11,7 @@ from fake_server import FakeServer
 from code_commit.errors import NotSetUpError
 from code_commit.llm.models import check_base_url
 from code_commit.llm.vendor import ModelChoice
-from code_commit.settings import Settings
+from code_commit.settings import FILE, Settings
 
 LOCAL = "http://127.0.0.1:4000"
 GOOD = [
@@ -85,6 +85,8 @@ BAD = [
     ("openai", "http://[::ffff:10.0.0.1]/v1", "unencrypted"),
     ("openai", "http://2130706433/v1", "unencrypted"),
     ("openai", "http://127.0.0.1@evil.example/v1", "must be an address"),
+    ("openai", "https://h:99999/v1", "host, perhaps a port up to 65535"),
+    ("openai", "https://h:abc/v1", "host, perhaps a port up to 65535"),
 ]
 
 
@@ -102,6 +104,12 @@ def test_bad_base_urls(provider, url, complaint):
         check_base_url(ModelChoice(provider, "m"), Settings(base_url=url))
     assert "hunter22" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_bad_address_is_told_with_the_place_that_names_it():
+    sources = {FILE: {"base_url": "http://10.0.0.5/v1", "model": "chat:m"}}
+    with pytest.raises(NotSetUpError, match=r"^config\.toml's base_url would send your prompts, and any key, to 10"):
+        check_base_url(ModelChoice("chat", "m"), Settings(base_url="http://10.0.0.5/v1", sources=sources))
 
 
 def test_http_elsewhere_only_when_it_is_allowed():
