@@ -15,7 +15,7 @@ from code_commit.llm.ledger import ROUNDING
 from code_commit.llm.proxies import is_this_machine
 from code_commit.llm.vendor import LlmConfig, Model, ModelChoice, Vendor, estimate_tokens, max_output, most_tokens
 from code_commit.project import AGENT_CONFIG
-from code_commit.settings import SERVER, USER, Facet, Price, Settings, did_you_mean, settings_for
+from code_commit.settings import COMMAND_LINE, SERVER, USER, Facet, Price, Settings, did_you_mean, settings_for
 from code_commit.terminal import shown
 
 VENDORS: dict[str, Vendor] = {
@@ -159,11 +159,14 @@ def check_base_url(choice: ModelChoice, settings: Settings, role: str = "") -> s
 def bound_base_url(settings: Settings, role: str = "") -> str:
     """Return the base URL as `PROVIDER:URL`, "" if none is set; `role` is the prefix of its setting (`fallback_`).
 
-    The provider is the one written before the URL, or that of the model that the same source names, else "". A URL
-    that a program gave is returned as it is.
+    The provider is the one written before the URL, or that of the model that the same source names, else "". An option
+    is for a model of `chat` wherever that is named: it has no other address. A program's URL is returned as it is.
     """
-    url, (_, given) = getattr(settings, f"{role}base_url"), settings.origin(f"{role}base_url")
-    return bound_in({**given, f"{role}base_url": url}, role) if url and given else str(url)
+    name, model = f"{role}base_url", getattr(settings, f"{role}model")
+    url, (_, given) = getattr(settings, name), settings.origin(name)
+    if settings.source_of(name) == COMMAND_LINE and model.startswith(f"{chat.VENDOR.name}:"):
+        given = {**given, f"{role}model": model}
+    return bound_in({**given, name: url}, role) if url and given else str(url)
 
 
 def bound_in(given: Mapping[str, Any], role: str = "") -> str:
@@ -202,16 +205,12 @@ def _check_url(url: str, allow_http: bool, setting: str | Named) -> str:  # noqa
             "a port up to 65535, a path and a query, without user name, password (keys go in headers only) or fragment",
         )
     if named := [name for name, _ in parse_qsl(parts["query"] or "", keep_blank_values=True) if _OF_KEYS.search(name)]:
-        way = "a key goes in a header: key_header in config.toml names it"
-        raise NotSetUpError(
-            setting, f" has {shown(named[0].lstrip('?'))}= in its query, which logs and proxies keep: {way}"
-        )
+        told = f" has {shown(named[0].lstrip('?'))}= in its query, which logs and proxies keep: "
+        raise NotSetUpError(setting, f"{told}a key goes in a header: key_header in config.toml names it")
     if parts["scheme"].lower() == "http" and not allow_http and not is_this_machine(parts["host"].strip("[]")):
-        raise NotSetUpError(
-            setting,
-            f" would send your prompts, and any key, to {parts['host']} unencrypted: use https. Only on a network that "
-            "you trust, allow_http = true in config.toml permits http",
-        )
+        told = f" would send your prompts, and any key, to {parts['host']} unencrypted: use https. "
+        way = "Only on a network that you trust, allow_http = true in config.toml permits http"
+        raise NotSetUpError(setting, told + way)
     query = parts["query"] or ""
     return (parts["address"].lower() + (parts["path"] or "")).rstrip("/") + query
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,9 @@ from command import Run
 from fake_server import FakeServer
 
 from code_commit.errors import NotSetUpError
-from code_commit.llm.models import check_base_url
+from code_commit.llm.models import check_base_url, choose_model
 from code_commit.llm.vendor import ModelChoice
-from code_commit.settings import FILE, Settings
+from code_commit.settings import COMMAND_LINE, ENVIRONMENT, FILE, Settings
 
 LOCAL = "http://127.0.0.1:4000"
 GOOD = [
@@ -104,6 +105,16 @@ def test_bad_base_urls(provider, url, complaint):
         check_base_url(ModelChoice(provider, "m"), Settings(base_url=url))
     assert "hunter22" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "model", "is_taken"),
+    [(COMMAND_LINE, "chat:m", True), (ENVIRONMENT, "chat:m", False), (COMMAND_LINE, "openai:m", False)],
+)
+def test_an_option_alone_is_for_a_chat_model_of_another_place(source, model, is_taken):
+    settings = Settings(model=model, base_url=LOCAL, sources={FILE: {"model": model}, source: {"base_url": LOCAL}})
+    with nullcontext() if is_taken else pytest.raises(NotSetUpError, match="names no provider"):
+        assert check_base_url(choose_model(model), settings) == LOCAL
 
 
 def test_a_bad_address_is_told_with_the_place_that_names_it():
