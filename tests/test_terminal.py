@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from code_commit.runs.record import BuildResult, RunRecord
+from code_commit.runs.record import Attempt, BuildResult, RunError, RunRecord
 from code_commit.runs.words import duration, ending_of, ways_on
 from code_commit.terminal import render, shown, shown_json
 
@@ -68,6 +68,21 @@ def test_a_time_as_it_is_read(seconds, words):
 
 def test_a_build_that_timed_out_names_the_option():
     assert ending_of(BuildResult(None, None, True, 9e4, 0)) == "timed out after 25 h (--build-timeout)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "told"),
+    [
+        ("timeout", "chat:m", "add --llm-timeout S to wait longer"),
+        ("network", "chat:m", "add --base-url URL"),
+        ("network", "openai:m", "add --fallback-base-url URL"),  # which took over
+        ("network", "command:x", "continues this run[.]"),
+    ],
+)
+def test_the_way_on_names_the_option_that_the_error_asks_for(kind, model, told):
+    record = RunRecord("0", "run", "run", "", "/", "", 0, model="chat:m")
+    record.attempts, record.error = [Attempt(1, "initial", model=model)], RunError(kind, "")
+    assert re.search(told, " ".join(ways_on(record, "")))
 
 
 @pytest.mark.parametrize(

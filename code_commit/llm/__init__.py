@@ -67,6 +67,7 @@ class NetworkLLM:
             key_source=key.source if key else "",
             censor=(key.program.censor if key and key.program else Redactor([value])).redact_cut,
             tells_progress=config.tells_progress,
+            role=config.role,
             path=vendor.api.path,
             is_vendors=check_base_url(choice, settings) == vendor.base_url,
         )

@@ -29,9 +29,9 @@ HasAnswer = Callable[[Any], bool]  # tells whether a body, or an event, holds a 
 Events = Iterator[tuple[str, Any]]  # the type and the parsed data of each event of a stream, as they come
 
 _LIMITS: Mapping[FailureKind, tuple[int, str]] = {
-    "refused": (4, "start the server there, or name another address with --base-url (a proxy's with HTTPS_PROXY)"),
+    "refused": (4, "start the server there, or name another address with {address} (a proxy's with HTTPS_PROXY)"),
     "unresolved": (4, "check that name and the network; where only a proxy leads out, set HTTPS_PROXY"),
-    "missing": (5, "it has expired, or this server may not support background jobs: try --model chat:NAME there"),
+    "missing": (5, "it has expired, or this server may not support background jobs: try {model} chat:NAME there"),
 }  # the retries of each kind of failure, and the advice after them; busy servers have no limit
 
 _UNREACHED: tuple[FailureKind, ...] = ("refused", "unresolved")
@@ -76,6 +76,7 @@ class Call:
         self._written: list[str] = []
         self._notice: Any = None
         connection.deadline = self.timing.now() + self._timeout
+        connection.limit = duration(self._timeout) + " (--llm-timeout)" * (timeout is None)
 
     def retry(
         self,
@@ -111,6 +112,7 @@ class Call:
         alike = [each for each in past if (each.may_be_paid if failure.may_be_paid else each.kind == failure.kind)]
         most, advice = _LIMIT_OF_PAID if failure.may_be_paid else _LIMITS.get(failure.kind, (len(past), ""))
         if len(alike) > most:
+            advice = advice.format(address=self.endpoint.address_option, model=self.endpoint.model_option)
             self._give_up(failure, f"given up after {most} retries: {advice}")
         delay = backoff(len(past) - 1, self.timing, longest)
         if failure.delay:
@@ -118,7 +120,7 @@ class Call:
         if delay >= self.connection.remaining:
             is_asked = failure.delay and failure.kind not in _UNREACHED  # else it is our own pause
             asked = f"; it asks to wait {duration(delay)}" if is_asked else ""
-            limit = f"the next try would pass the limit of {duration(self._timeout)} (--llm-timeout)"
+            limit = f"the next try would pass the limit of {self.connection.limit}"
             self._give_up(failure, f"given up{asked}: {limit}")
         return delay
 
@@ -156,8 +158,9 @@ class Call:
         said = f' but with "{words}"' if words else ""
         reason = f"{self.endpoint.host} did not answer with this API's JSON{said}"
         if self.connection.is_proven or can_come(reply.body):
-            return PassingFailure(f"{reason}: check --base-url", reply=reply)
-        return RefusedRequestError(reason, "name the address of the API with --base-url", "refused", reply)
+            return PassingFailure(f"{reason}: check {self.endpoint.address_option}", reply=reply)
+        way = f"name the address of the API with {self.endpoint.address_option}"
+        return RefusedRequestError(reason, way, "refused", reply)
 
     def broken(self, missing: str, reply: Reply | None = None) -> RefusedRequestError | PassingFailure:
         """Return the failure of an answer without its end: what the stream said beside its events, else that it ended
@@ -170,8 +173,10 @@ class Call:
             said = f"{self.endpoint.host} sent a whole reply without an answer ({missing}; it has {held or 'nothing'})"
             if self.connection.is_proven:
                 return PassingFailure(said, reply=reply)
-            return RefusedRequestError(said, "check --model and --base-url, or name another model", "refused", reply)
-        return PassingFailure(f"the stream of {self.endpoint.host} ended early ({missing})")
+            way = f"check {self.endpoint.model_option} and {self.endpoint.address_option}, or name another model"
+            return RefusedRequestError(said, way, "refused", reply)
+        how = "ended without an answer" if self.is_done else "ended early"
+        return PassingFailure(f"the stream of {self.endpoint.host} {how} ({missing})")
 
     def tell_late(self, failure: RefusedRequestError | PassingFailure) -> None:
         """Warn of a refusal after the end of a streamed answer; a connection that breaks there has lost nothing."""
@@ -200,6 +205,8 @@ class Call:
             begin = b""
             while len(begin.lstrip()) < LONGEST_BEGIN and (piece := next(reply.pieces, b"")):
                 begin += piece
+            if reply.is_success and not begin.strip():
+                raise PassingFailure(f"{self.endpoint.host} sent an empty reply")
             pieces: Iterable[bytes] = chain((begin,), reply.pieces)
             if not (reply.is_success and begins_stream(begin)):
                 data = b"".join(pieces)

@@ -13,6 +13,7 @@ from code_commit.llm.programs import run_program, words_of
 from code_commit.llm.vendor import LlmConfig, Vendor
 from code_commit.project import Project
 from code_commit.redaction import whole_characters
+from code_commit.runs.words import duration
 from code_commit.terminal import shown
 
 VENDOR = Vendor(
@@ -69,7 +70,7 @@ class CommandLLM:
             if text.strip() and not done.is_too_long:
                 listener.kept(text, is_whole=False)
             said = done.said.strip()[-_MOST_SAID:]
-            limit = " (--llm-timeout)" if done.is_late else ""
+            limit = f" ({duration(self._settings.llm_timeout)}, --llm-timeout)" if done.is_late else ""
             told = f"the program {shown(self._words[0])} {done.how}{limit}" + (f":\n{said}" if said else "")
             raise LLMError(told, "timeout" if done.is_late else "refused", may_be_paid=True)
         listener.replied(200, {}, {"text": text})

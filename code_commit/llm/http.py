@@ -45,6 +45,7 @@ class Endpoint(NamedTuple):
     tells_progress: bool = False
     path: str = ""  # of the requests, below the address
     is_vendors: bool = False  # whether the address is the vendor's own
+    role: str = ""  # "fallback" for a model that took over
 
     @property
     def host(self) -> str:
@@ -54,6 +55,14 @@ class Endpoint(NamedTuple):
     def netloc(self) -> str:
         """The host with its port."""
         return shown(urlsplit(self.base_url).netloc)
+
+    @property
+    def address_option(self) -> str:
+        return f"--{self.role and 'fallback-'}base-url"
+
+    @property
+    def model_option(self) -> str:
+        return f"--{self.role and 'fallback-'}model"
 
     def url(self, path: str) -> str:
         """Return the address of a path of the API."""
@@ -156,6 +165,8 @@ class Connection:
         self.timing = timing
         self.deadline = float("inf")
         """The end of the current call, on the clock of `timing`."""
+        self.limit = ""
+        """The time of the current call in words."""
         self.has_sent = False
         """Whether any part of the latest request may have reached the API."""
         self.is_proven = False
@@ -246,7 +257,7 @@ class Connection:
                 raise self._out_of_time()
 
     def _out_of_time(self) -> LLMError:
-        return LLMError(f"{self.endpoint.host} has not finished the answer within --llm-timeout", "timeout")
+        return LLMError(f"{self.endpoint.host} has not finished the answer within {self.limit}", "timeout")
 
     @contextmanager
     def _shut_at_the_deadline(self, remaining: float) -> Iterator[None]:
@@ -350,7 +361,7 @@ def _explain_failure(error: Exception, endpoint: Endpoint) -> LLMError | Passing
             return LLMError(f"the proxy refuses to connect to {host} (status {status}): check the proxy variables")
         return PassingFailure(f"the proxy does not reach {host} (HTTPS_PROXY and NO_PROXY say what goes through it)")
     if isinstance(error, UnicodeError):  # the host's name has a part that is empty, too long or no punycode
-        return LLMError(f"{host} is no valid host name: check --base-url")
+        return LLMError(f"{host} is no valid host name: check {endpoint.address_option}")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         failure = PassingFailure(f"no connection to {endpoint.netloc} ({_words_of(error)})")
         if endpoint.is_local and (_find_cause(error, ssl.SSLEOFError) or _find_cause(error, ssl.SSLZeroReturnError)):
@@ -383,8 +394,8 @@ def _explain_tls(error: Exception, endpoint: Endpoint) -> str:
     if cause is None or cause.reason != "WRONG_VERSION_NUMBER":
         return ""
     if endpoint.is_local:
-        return f"{endpoint.netloc} speaks http, not https: begin the address with http:// (--base-url)"
-    way = "--base-url and the proxy variables"
+        return f"{endpoint.netloc} speaks http, not https: begin the address with http:// ({endpoint.address_option})"
+    way = f"{endpoint.address_option} and the proxy variables"
     return f"{endpoint.netloc}, or a proxy before it, speaks http, not https: check {way}"
 
 

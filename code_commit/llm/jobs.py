@@ -134,5 +134,6 @@ def _pause(call: Call, seconds: float) -> None:
         call.timing.sleep(seconds)
         return
     call.timing.sleep(max(remaining, 0.0))
-    message = f"{call.endpoint.host} has not finished the answer in time (--llm-timeout): its job is cancelled"
+    limit = call.connection.limit
+    message = f"{call.endpoint.host} has not finished the answer within {limit}: its job is cancelled"
     raise LLMError(message, "timeout")

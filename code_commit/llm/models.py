@@ -71,9 +71,8 @@ def choose_model(
 
 
 def choose_fallback(choice: ModelChoice, settings: Settings) -> LlmConfig | None:
-    """Return the LLM that takes over when the chosen one cannot be asked, still without its key. Raises NotSetUpError.
-
-    It has its own `base_url`, or the chosen one's if the provider is the same.
+    """Return the LLM that takes over when the chosen one cannot be asked, still without its key: at its own `base_url`,
+    or at the chosen one's if the provider is the same. Raises NotSetUpError.
     """
     if not settings.fallback_model:
         return None
@@ -82,7 +81,8 @@ def choose_fallback(choice: ModelChoice, settings: Settings) -> LlmConfig | None
     base_url = own or (bound_base_url(settings) if fallback.provider == choice.provider else "")
     if fallback.provider != choice.provider or base_url != bound_base_url(settings):
         settings = for_another_address(settings)
-    return LlmConfig(fallback, None, settings._replace(fallback_model="", base_url=base_url, context_window=None))
+    settings = settings._replace(fallback_model="", base_url=base_url, context_window=None)
+    return LlmConfig(fallback, None, settings, role="fallback")
 
 
 def for_another_address(settings: Settings) -> Settings:

@@ -135,7 +135,7 @@ def refusal_of(reply: Reply, endpoint: Endpoint, now: float, where: str = "") ->
         target = shown(endpoint.censor(reply.headers.get("location", ""))[:200])
         return RefusedRequestError(
             f"{endpoint.host} redirects to {target} (status {reply.status}): a key is never sent after a redirect",
-            "name the right address with --base-url",
+            f"name the right address with {endpoint.address_option}",
             "refused",
             reply,
         )
@@ -207,7 +207,7 @@ def _on_account_or_model(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
         return "refused", f"{endpoint.model} does not fit into that machine's memory: name a smaller model"
     is_of_model = matter.parameters <= {"body", "model"} and matter.status not in (404, 429)
     if is_of_model and matter.says(_NO_MODEL) and not matter.says(_MAY_COME):
-        return "refused", f"check the name of the model ({endpoint.model}): --model"
+        return "refused", f"check the name of the model ({endpoint.model}): {endpoint.model_option}"
     return None
 
 
@@ -278,7 +278,7 @@ def _advice_by_status(matter: _Matter, endpoint: Endpoint) -> _Advice:
     if matter.status == 404 or matter.says(_NO_ADDRESS):
         where = f"the address of the API ({endpoint.base_url}){_mend_address(endpoint)}"
         return "refused", f"check the name of the model ({endpoint.model}) and {where}"
-    options = "--model, --max-output-tokens and --reasoning-effort"
+    options = f"{endpoint.model_option}, --max-output-tokens and --reasoning-effort"
     return "refused", f"the request was not accepted, and a retry cannot help: check {options}"
 
 

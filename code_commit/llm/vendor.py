@@ -54,6 +54,7 @@ class LlmConfig(NamedTuple):
     settings: Settings
     fallback: "LlmConfig | None" = None
     tells_progress: bool = False  # as llama.cpp's server can
+    role: str = ""  # "fallback", which stands before the names of its settings
 
 
 class PriceChange(NamedTuple):

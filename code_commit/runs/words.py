@@ -324,8 +324,10 @@ def ways_on(record: RunRecord, argument: str) -> Iterator[str]:
         yield "Then start a new run: resume would send the same prompt again."
     elif record.has_next_step:
         kind = record.error.kind if record.error else None
-        has_address = kind in ("network", "refused") and not record.model.startswith(PROGRAM)
-        elsewhere = "; add --base-url URL to ask another address" if has_address else ""
+        has_address = kind in ("network", "refused") and not record.asked_model.startswith(PROGRAM)
+        role = "fallback-" if record.asked_model != record.model else ""
+        elsewhere = f"; add --{role}base-url URL to ask another address" if has_address else ""
+        elsewhere += "; add --llm-timeout S to wait longer, else the limit stays" if kind == "timeout" else ""
         elsewhere += "; another model needs a new run" if kind == "refused" else ""
         yield f"code-commit resume{argument} continues this run{elsewhere}."
     if files := record.totals.files_changed:

@@ -81,6 +81,15 @@ def test_it_takes_over_for_good_when_the_first_model_cannot_be_asked(
     assert f"repair, {SECOND}<" in run_code_commit(root, "log", "--html", "-").stdout
 
 
+def test_a_wrong_address_of_the_fallback_is_named_as_its_own(root: Path, run_code_commit: Run):
+    page = Fault("status", status=200, body=b"<title>Welcome</title>")
+    with FakeServer(faults=[refusal(401, "invalid_api_key")]) as first, FakeServer(faults=[page]) as second:
+        done = run_code_commit(root, *options(first, second))
+    assert (done.returncode, len(second.requests)) == (3, 1), done.stderr
+    assert "name the address of the API with --fallback-base-url" in done.stderr
+    assert "resume continues this run; add --fallback-base-url URL" in done.stderr
+
+
 def test_the_same_model_at_another_address_is_asked_second(root: Path, run_code_commit: Run):
     give_key(root, "chat")
     with FakeServer(answers=[WRONG]) as first, FakeServer(answers=[WRONG, RIGHT]) as second:

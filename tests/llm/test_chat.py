@@ -253,6 +253,14 @@ def test_a_refusal_with_status_200_is_one_under_whatever_name_its_words_stand(bo
     assert caught.value.kind == "too_long"
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [(b"\n", "sent an empty reply"), (stream_of({"choices": []}), "ended without an answer (no finish_reason)")],
+)
+def test_a_reply_that_came_whole_did_not_end_early(body, told):
+    assert told in ask_chat(reply(body))[1].retries[0][0]
+
+
 def test_names_in_a_chunk_are_no_words_of_a_refusal():
     begun = {"model": "Some Model Of Ours", "choices": [{"index": 0, "delta": {"role": "assistant"}}]}
     _, listener = ask_chat(reply(stream_of(begun, done=False)))

@@ -46,7 +46,7 @@ def test_nothing_printed_is_an_empty_answer(tmp_path):
 FAILURES = {
     "it dies": ("echo half; echo 'not logged in' >&2; exit 7", "sh ended with exit code 7:\nnot logged in", "refused"),
     "it is killed": ("kill -9 $$", "was ended by SIGKILL", "refused"),
-    "it hangs": ("sleep 300", r"has not ended in time \(--llm-timeout\)", "timeout"),
+    "it hangs": ("sleep 300", r"has not ended in time \(1.0 s, --llm-timeout\)", "timeout"),
     "a child of it hangs, and so does it": ("sleep 300 & wait", "has not ended in time", "timeout"),
 }
 

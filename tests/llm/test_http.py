@@ -355,7 +355,7 @@ def test_the_connection_is_closed_at_the_end():
     before = len(list(OPEN_FILES.iterdir()))
     for _ in range(5):
         with FakeServer(["x"], [Fault("drop_mid_body"), Fault("stall")]) as server:
-            with pytest.raises(LLMError, match="within --llm-timeout"):
+            with pytest.raises(LLMError, match=r"within 3.0 s \(--llm-timeout\)"):
                 ask(CHAT, server, timeout=3)
     assert len(list(OPEN_FILES.iterdir())) <= before + 1
 

@@ -92,7 +92,7 @@ def test_at_the_deadline_the_job_is_cancelled(name):
         with open_way(WAYS[name], server.base_url(WAYS[name].provider), clock.timing(), timeout=100) as llm:
             began = clock.now()
             with pytest.raises(
-                LLMError, match=r"has not finished the answer in time \(--llm-timeout\): its job is cancelled"
+                LLMError, match=r"has not finished the answer within 1 min 40 s \(--llm-timeout\): its job is cancelled"
             ):
                 llm.complete(PROMPT, Listener())
     assert server.cancelled == ["resp_1"]
