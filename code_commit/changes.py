@@ -142,7 +142,7 @@ class RejectedResponseError(CodeCommitError):
 class NotApprovedError(RejectedResponseError):
     """The supervisor refused the response: the run ends, even if attempts are left."""
 
-    complaint = "the answer was not approved, none of it was written\nChange the task, then run again."
+    complaint = "the answer was not approved, none of it was written\nSay more in the task (-m), then run again."
 
 
 class FilesAskedError(RejectedResponseError):
@@ -172,7 +172,7 @@ class DeclinedError(CodeCommitError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.complaint = f"the LLM says that it cannot: {self}\nFix that, or change the task, then run again."
+        self.complaint = f"the LLM says that it cannot: {self}\nFix that, or say more in the task (-m), then run again."
 
 
 def in_words(violations: Iterable[Violation], more: int) -> list[str]:

@@ -68,6 +68,7 @@ def building_first(plan: RunPlan, progress: Progress) -> Iterator[Begun]:
     with lock_tree(plan.project), open_log(plan, progress) as log:
         if plan.inputs.given is not None:
             log.write_bytes(GIVEN_BUILD, plan.inputs.given)
+            progress.say(f"the given output, {len(plan.inputs.given):,} bytes: {log.record.log_dir}/{GIVEN_BUILD}")
         if not _tells(plan, log.record):
             with progress, Builder(plan.project, plan.sandbox) as builder:
                 interruptible(lambda: _build(plan, log, builder))

@@ -118,6 +118,8 @@ def _read_output(source: str) -> bytes:
     if source == _STANDARD_INPUT:
         way = ("or name the file that holds it",)
         return _read_standard_input("the output of a build on standard input", way, ends_alone=True)
+    if not source:
+        raise NotSetUpError("--output is empty: name the file of a build's output, or leave the option out")
     try:
         with open(source, "rb") as file:  # noqa: PTH123 - as the user names it
             return _read_ends(file)

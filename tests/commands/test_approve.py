@@ -64,7 +64,7 @@ def test_no_ends_the_run_with_the_tree_as_it_was(project_folder: Path, run_code_
         answer(pane, "no")
         assert pane.end() == 4
         assert "code-commit: the answer was not approved, none of it was written" in pane.lines()
-        assert "  Change the task, then run again." in pane.lines()
+        assert "  Say more in the task (-m), then run again." in pane.lines()
         assert not any("the supervisor" in row for row in pane.lines())
     assert git(project_folder, "status", "--porcelain") == ""
     record = record_of(project_folder)

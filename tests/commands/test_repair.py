@@ -143,6 +143,7 @@ def test_a_failure_from_elsewhere_stands_behind_our_own(root: Path, run_code_com
         output = prompt(root, number).partition(LABEL)[2].partition("[query]")[0]
         assert output.index(own) < output.index(f"{ELSEWHERE}ok.txt:1: CI says no\n")
     assert (the_log(root) / "given-build.txt").read_text() == "ok.txt:1: CI says no\n"
+    assert f"the given output, 21 bytes: agent-config/logs/{the_log(root).name}/given-build.txt\n" in done.stderr
 
 
 @pytest.mark.parametrize("layout", ["cached", "short"])
@@ -184,6 +185,7 @@ def test_what_cannot_be_read_as_an_output_is_told(root: Path, run_code_commit: R
     assert "is empty" in run_code_commit(root, "repair", "--output", "-", stdin=" \n").stderr
     assert "both read standard input" in run_code_commit(root, "repair", "--output", "-", "-m", "-").stderr
     assert "cannot be read" in run_code_commit(root, "repair", "--output", "gone").stderr
+    assert "--output is empty" in run_code_commit(root, "repair", "--output", "").stderr
 
 
 def test_of_an_output_larger_than_memory_the_ends_are_read(root: Path, tmp_path: Path, run_code_commit: Run):
