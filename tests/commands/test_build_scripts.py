@@ -242,6 +242,11 @@ RUNNERS = {
         "Files=1, Tests=0,  0 wallclock secs\nResult: NOTESTS",
         "Files=1, Tests=12,  0 wallclock secs\nResult: PASS",
     ),
+    "Perl that nothing describes": (
+        {"bin/a": "", "t/a.t": "", "../tools/prove": SAYS},
+        "Files=1, Tests=0,  0 wallclock secs\nResult: NOTESTS",
+        "Files=1, Tests=12,  0 wallclock secs\nResult: PASS",
+    ),
     "Deno": (
         {"deno.json": "{}", "a_test.ts": "", "../tools/deno": SAYS},
         "ok | 0 passed | 0 failed | 2 ignored (1ms)",
@@ -360,6 +365,14 @@ def test_uv_installs_the_group_that_has_pytest(text: str, option: str, tmp_path:
 def test_a_word_of_pytest_configures_nothing(files: dict[str, str], tmp_path: Path):
     assert "manage.py test" in script_for(tmp_path / "django", files | {"manage.py": ""})
     assert "unittests discover" in script_for(tmp_path / "plain", files)
+
+
+def test_unittests_that_are_all_skipped_fail_and_are_counted(tmp_path: Path):
+    test = "import unittest\n@unittest.skip('')\nclass T(unittest.TestCase):\n    def test_a(self): pass\n"
+    root = lay(tmp_path, {"test_a.py": test, "../tools/pytest.py": "raise ImportError\n"})
+    lay(root, {"build.sh": script_for(root, {})})
+    done = build(root, PYTHONPATH=str(root.parent / "tools"))
+    assert (done.returncode, "no test passed, 1 skipped: " in done.stdout) == (5, True), done.stdout + done.stderr
 
 
 # A Makefile, and the goals that are made, in their order.
