@@ -31,11 +31,13 @@ class ChangedSinceError(ApplyError):
     status = Status.REFUSED
     exit_code = 1
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], later: str = "") -> None:
+        """`later` is the latest run that changed any of them since."""
         self.paths = tuple(paths)
         names = ", ".join(map(shown, self.paths))
+        first = f"the run {later} changed that later: undo it first with code-commit undo {later}; " if later else ""
         super().__init__(
-            f"changed since that run, so nothing was restored: {names}; --force restores all the same, "
+            f"changed since that run, so nothing was restored: {names}; {first}--force restores all the same, "
             "and then code-commit undo latest brings these edits back"
         )
 

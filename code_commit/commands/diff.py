@@ -155,7 +155,7 @@ def add_arguments(parser: CommandParser) -> None:
 def run(arguments: Arguments) -> int:
     with answering(as_json=arguments.json) as project:
         tell_if_half_changed(project)
-        folder, idle = find_compared(project, arguments.run)
+        folder, idle = _find_named(project, arguments.run)
         # git apply counts from the top
         found = net_diff(folder, project.root, project.prefix, project.git, arguments.paths)
         progress = Progress(redactor_of(project))
@@ -191,6 +191,16 @@ def find_compared(project: Project, name: str) -> tuple[Path, list[RunRecord]]:
     """
     named = find_run_folders(project, name or "latest")[-1]
     return (None if name else pass_over_idle(find_run_folders(project))) or (named, [])
+
+
+def _find_named(project: Project, name: str) -> tuple[Path, list[RunRecord]]:
+    """Find what to compare, and tell a file that is named as a run how paths are given."""
+    try:
+        return find_compared(project, name)
+    except NotSetUpError as error:
+        if not name or not project.has(name):
+            raise
+        raise NotSetUpError(*error.message, f"; for a path: code-commit diff -- {shown(shlex.quote(name))}") from error
 
 
 def _tell_rewritten(folder: Path, progress: Progress) -> None:

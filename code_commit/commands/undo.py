@@ -2,15 +2,17 @@
 
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from code_commit.apply.failures import ChangedSinceError
 from code_commit.apply.lock import is_locked, lock_tree
 from code_commit.apply.recover import recover
 from code_commit.apply.restore import UndoScope, check_restorable, find_changed, ownership_warnings, restore
 from code_commit.commands.output import recording
-from code_commit.errors import EXIT_SUCCESS, LogError, NotSetUpError
+from code_commit.errors import EXIT_SUCCESS, ApplyError, LogError, NotSetUpError
 from code_commit.git import match_patterns
 from code_commit.interrupts import hold_signals
 from code_commit.paths.patterns import find_unmatched
@@ -122,8 +124,21 @@ def _prepare(project: Project, arguments: Arguments) -> tuple[Path, UndoScope, l
         raise NotSetUpError(f"{shown(target.name)} changed no file: there is nothing to undo")
     since = _transactions_before(arguments.attempt, target)
     scope = UndoScope(_matching(arguments.path, target, since) if arguments.path else None, since)
-    check_restorable(target / "snapshot", project, scope, force=arguments.force)
+    try:
+        check_restorable(target / "snapshot", project, scope, force=arguments.force)
+    except ChangedSinceError as error:
+        raise ChangedSinceError(error.paths, _find_later(project, target, error.paths)) from error
     return target, scope, idle
+
+
+def _find_later(project: Project, target: Path, paths: Sequence[str]) -> str:
+    """Return the name of the latest run after this one that changed any of the paths and is not undone, else ""."""
+    for folder in reversed(find_run_folders(project)):
+        if is_earlier(target.name, folder.name) and changed_files(folder) and is_standing(folder):
+            with suppress(ApplyError):  # its log is damaged
+                if not set(paths).isdisjoint(find_changed(folder / "snapshot")):
+                    return short_name(folder.name)
+    return ""
 
 
 def _note(log: RunLog, restored: Sequence[FileEdit], done: str, chain: Sequence[tuple[Path, RunRecord]]) -> str:

@@ -16,6 +16,7 @@ from code_commit.changes import AppliedChange
 from code_commit.commands.undo import _transactions_before as transactions_before
 from code_commit.errors import NotSetUpError
 from code_commit.redaction import Redactor
+from code_commit.runs.list import short_name
 from code_commit.runs.record import Attempt, RunRecord
 
 RESPONSE = "^^^ok.txt\nok\n^^^end\n^^^new/deep/file.sh\n#!/bin/sh\n^^^end\n^^^old.txt\n^^^delete\n"
@@ -335,6 +336,16 @@ def test_undo_refuses_what_changed_since_unless_forced(root: Path, run_code_comm
     assert latest(root)["command"] == "apply", "an undo that is refused is no run"
     assert run_code_commit(root, "undo", "--force").returncode == 0
     assert tree(root) == before
+
+
+def test_undo_names_the_later_run_that_changed_the_file(root: Path, run_code_commit: Run):
+    for text in ("one", "two", "three"):
+        assert run_code_commit(root, "apply", "-", stdin=f"^^^a.txt\n{text}\n^^^end\n").returncode == 0
+    assert run_code_commit(root, "undo").returncode == 0
+    first, second, _, _ = sorted(path.name for path in (root / "agent-config/logs").iterdir())
+    done = run_code_commit(root, "undo", first)
+    assert done.returncode == 1
+    assert f"undo it first with code-commit undo {short_name(second)}; --force" in done.stderr
 
 
 def test_undo_of_a_named_run(root: Path, run_code_commit: Run):

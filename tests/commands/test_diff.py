@@ -235,5 +235,8 @@ def test_a_part_of_the_diff_and_its_numbers(root: Path, run_code_commit: Run):
     for path, words in {"../gone.txt": "lies outside", "/etc": "lies outside", ":!gone.txt": "pathspec magic"}.items():
         done = run_code_commit(root, "diff", "--", path)
         assert (done.returncode, done.stdout, words in done.stderr) == (2, "", True), "it is not said to be unchanged"
+    done = run_code_commit(root, "diff", "ok.txt")
+    assert (done.returncode, "there is no run ok.txt" in done.stderr) == (2, True), done.stderr
+    assert "; for a path: code-commit diff -- ok.txt\n" in done.stderr
     done = run_code_commit(root, "diff", "latest", "gone.txt")
     assert (done.returncode, "unrecognized arguments: gone.txt" in done.stderr) == (2, True)
