@@ -199,7 +199,9 @@ def applied_paths(project: Project, attempt: Attempt, text: str) -> list[str]:
     changes = read_response(text, reasons, tree)
     if not changes:  # another reason was none when the answer was applied
         reasons.reject()
-    return [each.path for each in changes if each.path in changed or not find_protected(each.path, ())]
+    copies = {path for each in changes if (path := each.path) not in changed and find_protected(path, ())}
+    left_out = copies if "protected-copy" in attempt.leniences else set()
+    return [each.path for each in changes if each.path not in left_out]
 
 
 class _TreeBefore(NamedTuple):

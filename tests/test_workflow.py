@@ -705,6 +705,8 @@ def test_the_paths_of_an_earlier_answer_are_those_that_were_applied(project_fold
 def test_the_copy_of_a_protected_file_is_no_path_of_an_earlier_answer(project_folder):
     attempt = Attempt(1, "initial", changes=[AppliedChange("ok.txt", "replace", 0, 0, 1)])
     text = "^^^ok.txt\nx\n^^^end\n^^^build.sh\nexit 0\n^^^end\n"
+    assert applied_paths(find_project(project_folder), attempt, text) == ["ok.txt", "build.sh"], "it was no copy"
+    attempt.leniences = ["protected-copy"]
     assert applied_paths(find_project(project_folder), attempt, text) == ["ok.txt"]
     attempt.changes.append(AppliedChange("build.sh", "replace", 0, 0, 4))
     assert applied_paths(find_project(project_folder), attempt, text) == ["ok.txt", "build.sh"]

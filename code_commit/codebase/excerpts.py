@@ -43,8 +43,9 @@ def telling_parts(files: Iterable[Section], survey: Survey) -> dict[str, Part]:
 def telling_tests(files: Iterable[Section], survey: Survey, room: int) -> Iterator[tuple[str, Part]]:
     """Yield the tests that share two telling words with the query, of the longer files that build.sh names.
 
-    A word that many tests of a file share, as they do that of its subject, tells nothing of one. Those with most words
-    come first, then those with rare ones, until they and the shorter files that build.sh names have so many characters.
+    A word that many tests of a file share, as they do that of its subject, tells nothing of one. The tests with most
+    words come first, then those with rare ones, until they and the shorter files that build.sh names have so many
+    characters.
     """
     judges = {file.name: file for file in files if file.name in survey.judges}
     room -= sum(file.bytes for file in judges.values() if file.bytes <= SHORT_JUDGE)

@@ -165,7 +165,7 @@ def part_section(
     """Return the passages of a file after a line that says which they are, with a line for each gap between them.
 
     `hidden` are the first lines and the names of definitions: a gap names those that begin in it, one at the end too.
-    Of the lines that the codebase has `elsewhere` it says so, and names nothing in them.
+    It says which lines the codebase has `elsewhere`, and names nothing in them.
     """
     hidden = [(at, name) for at, name in hidden if name and not any(first <= at <= last for first, last in elsewhere)]
     text, end = "", 0

@@ -44,7 +44,7 @@ class Keys(dict[str, ApiKey]):
         super().__init__(keys)
         self.unfit: dict[str, str] = {}
         self.placeholder: ApiKey | None = None
-        """What stands where the key of `chat` belongs, and is too short for one: servers on this machine take it."""
+        """The text in the place of the key of `chat` that is too short for one: servers on this machine take it."""
         self.others: list[str] = []
         """The secrets of headers."""
         self._programs: dict[tuple[str, str], ApiKey] = {}
