@@ -544,7 +544,7 @@ def test_a_worker_without_the_key_gives_its_tasks_to_others_and_a_clone_that_is_
     forked_fleet, tmp_path, monkeypatch
 ):
     repository, model = make_repository(tmp_path / "repository"), make_answers(tmp_path / "answers", RIGHT)
-    lines = [task(f"t{number}", repository, model, settings={"fallback_model": "openai"}) for number in range(6)]
+    lines = [task(f"t{number}", repository, model, settings={"fallback_model": "openai"}) for number in range(12)]
     tasks = make_list(tmp_path / "tasks.jsonl", *lines, task("gone", tmp_path / "gone", model))
     (tmp_path / "cluster").mkdir()
     with closing(Cluster(tmp_path / "cluster", forked_fleet, workers="abc")) as cluster:
@@ -553,8 +553,8 @@ def test_a_worker_without_the_key_gives_its_tasks_to_others_and_a_clone_that_is_
         cluster.wait_for_workers()
         done = cluster.run_fleet(tasks)
     found = results(tmp_path)
-    assert (done.returncode, "6 of 7 tasks green, 1 not set up" in done.stderr) == (1, True), done.stderr
-    assert len({found[f"t{number}"]["worker"] for number in range(6)}) == 1
+    assert (done.returncode, "12 of 13 tasks green, 1 not set up" in done.stderr) == (1, True), done.stderr
+    assert len({found[f"t{number}"]["worker"] for number in range(12)}) == 1
     assert (found["gone"]["status"], found["gone"]["message"]) == (
         "not_set_up",
         f"{tmp_path}/gone: No such file or directory",

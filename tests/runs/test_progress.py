@@ -239,6 +239,7 @@ def test_quiet_prints_nothing_but_errors(root: Path):
     with terminal(root, "--quiet", *answered) as pane:
         assert pane.end() == 0
         assert pane.lines() == ["[exit code 0]"]
+    (root / "ok.txt").write_text("not yet\n")
     with terminal(root, "--quiet", *answered, "--protect", "ok.txt") as pane:
         assert pane.end() == 3
         assert re.fullmatch(r"code-commit: .*", pane.lines()[0])
