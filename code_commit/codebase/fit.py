@@ -37,7 +37,7 @@ _UNNAMED = "and {:,} more{}\n"
 _LONGEST_FOLDERS, _SHARE_OF_FOLDERS = 2_000, 50
 _NAMED_BESIDE = 5_000  # characters of names after a choice
 _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5  # of the room, one part in five each
-_USUAL, _SHARE_OF_NAMES_IN_CHOICE = 40_000, 20  # of a choice: characters to which its first outlines grow; of the room
+_USUAL, _SHARE_OF_NAMES_IN_CHOICE = 30_000, 20  # of a choice: characters to which its first outlines grow; of the room
 _MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more files are read
 _FIRST, _LONGEST_OF_FIRST, _LONGEST_OUTLINE = 8, 2_200, 520  # for a choice: files, characters of each, of another
 _LAST, _LONGEST_OF_LAST, _PLAIN = 20, 260, 3  # behind so many: of each; of others, lines that share no word: one part
