@@ -1,6 +1,8 @@
 """A proxy on 127.0.0.1 in front of a server of Chat Completions: it sets the sampling and records every answer."""
 
 import json
+import re
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -12,6 +14,9 @@ import httpx
 
 CALL_TIMEOUT = 600.0
 """Seconds without a byte from the server."""
+_SECONDS = re.compile(r"(?<![\d.])\d+\.\d+(?= ?s\b)")
+_TEMPORARY = re.compile(rf"{re.escape(tempfile.gettempdir())}/[\w.-]+")
+_SAME_SECONDS, _SAME_FOLDER = "0.2", "/tmp/tmp12345678"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _pass_on(self, proxy: Proxy, body: dict[str, Any]) -> None:
         body.pop("max_completion_tokens", None)
-        body |= proxy.sampling
+        body |= proxy.sampling | {"messages": without_accidents(body["messages"])}
         if body.get("stream"):
             body["stream_options"] = {"include_usage": True}
         began, received = time.monotonic(), b""
@@ -117,6 +122,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("content-type", content_type)
         self.end_headers()
+
+
+def without_accidents(messages: Any) -> Any:
+    """Return messages with the same times and temporary folders in each run: at temperature 0 these turn answers."""
+    text = _TEMPORARY.sub(_SAME_FOLDER, _SECONDS.sub(_SAME_SECONDS, json.dumps(messages)))
+    return json.loads(text)
 
 
 def read_call(reply: bytes, seconds: float) -> Call:

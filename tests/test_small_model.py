@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from fake_server import FakeServer
 
 from bench.measuring import UnavailableError, plain_environment
 from bench.projects import write_file
-from bench.proxy import read_call
+from bench.proxy import read_call, without_accidents
 from bench.small_model import GREEN, PROGRAMS, RED, SAME, TASKS, Task, select_tasks
 
 ROOT = Path(__file__).parents[1]
@@ -198,3 +199,13 @@ def test_a_call_tells_what_the_cache_gave():
     text = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in [*chunks, {"choices": [], "usage": usage}])
     call = read_call(f"{text}data: [DONE]\n\n".encode(), 1.0)
     assert (call.input, call.cached, call.output, call.finish, call.text) == (9, 7, 2, "stop", "a")
+
+
+def test_a_prompt_is_the_same_in_each_run():
+    printed = "File '{}/{}/a.py', version 1.25\nRan 3 tests in 0.00{} s\n[build.sh: exit code 1 after {}.4 s]"
+    one, other = (printed.format(tempfile.gettempdir(), *them) for them in (("tmp1", 1, 1), ("tmp.2_x", 9, 21)))
+    (message,) = without_accidents([{"role": "user", "content": one}])
+    assert without_accidents([{"role": "user", "content": other}]) == [message]
+    assert message["role"] == "user"
+    assert "version 1.25" in message["content"]
+    assert "/a.py'" in message["content"]
