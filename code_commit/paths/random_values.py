@@ -15,14 +15,19 @@ _SECRET_WORD = re.compile(
     r"bearer|identified|creds?|keys?|pass|pwd?|\w*(credential|passphrase|passwd|password|secret|token)s?"
     r"|\w*(access|api|auth|encryption|private|secret|signing)keys?"
 )
-_OTHER_WORDS = """
-    address algorithm cache cert certificate challenge checksum cipher ciphertext commit continuation csrf cursor digest
-    dummy encrypted etag example fake fingerprint hash hashes id ids integrity invalid kid malformed md5 next nonce page
-    pub public publishable rev revision secure sha sha1 sha256 sha384 sha512 site sitekey thumbprint url urls uuid wrong
-    xsrf
+_SURE = re.compile(r"pass|pwd?|\w*(passphrase|passwd|password|secret)s?")
+_UNTRUE_WORDS = """
+    checksum digest dummy encrypted example fake fingerprint hash hashes invalid malformed md5 sha sha1 sha256 sha384
+    sha512 wrong
 """
-_OTHER = frozenset(_OTHER_WORDS.split())
-"""Other uses of a random value: a hash, a public name, a place in a list, what a CI server encrypted, no true key."""
+_UNTRUE = frozenset(_UNTRUE_WORDS.split())
+_OTHER_WORDS = """
+    address algorithm cache cert certificate challenge cipher ciphertext commit continuation csrf cursor etag id ids
+    integrity kid next nonce page pub public publishable rev revision secure site sitekey thumbprint url urls uuid xsrf
+"""
+_OTHER = _UNTRUE.union(_OTHER_WORDS.split())
+"""Other uses of a random value: a hash, what a CI server encrypted, no true key; a public name, a place in a list.
+These last say nothing in front of a password or secret: it is that of a cache or a site."""
 _NONCE = "sec-websocket-key"  # of RFC 6455
 _ONLY_KEY = frozenset({"key", "keys"})
 _QUALIFIED_KEY = re.compile(
@@ -77,8 +82,12 @@ NEEDED = (
     r"[_-][0-9A-Za-z]{32}",
 )
 """Expressions for Rust's engine: a text without any of them has no value that `find_random_values` finds."""
-_NO_VALUE = re.compile(r"://|\.\.\.|Eby8vdM02x|(?i:example|hmacsha|pbkdf2|with(?:hmac|rsa|ecdsa))")
-"""A URL, a value that is cut, the key of Azure's emulator, an example, the name of an algorithm."""
+_NO_VALUE = re.compile(
+    r"://|\.\.\.|(?i:example|hmacsha|pbkdf2|with(?:hmac|rsa|ecdsa))"
+    r"|Eby8vdM02x|09d25e094faa6ca2|192b9bdd22ab9ed4|5f352379324c2246"
+)
+"""A URL, a value that is cut, an example, the name of an algorithm; keys that everybody knows: that of Azure's
+emulator, those in the documents of FastAPI and Flask, which many projects copy."""
 _SHORT_HUMP = re.compile(r"[A-Z][a-z](?=[A-Z\d])")
 _BETWEEN_WORDS = frozenset("_-./:~=")
 _IS_MIXED = re.compile(_MIXED)
@@ -133,7 +142,9 @@ def find_random_values(text: str) -> Iterator[LikelySecret]:
 def _says_secret(name: str) -> bool:
     """Tell whether an identifier says that its value is secret."""
     words = _words_of(name) if len(name) <= _LONGEST_NAME and "---" not in name else []
-    is_other = not _OTHER.isdisjoint(words) or words[-1:] in (["name"], ["names"]) or name.lower() == _NONCE
+    sure = max((at for at, word in enumerate(words) if _SURE.fullmatch(word)), default=0)
+    is_other = not (_UNTRUE.isdisjoint(words) and _OTHER.isdisjoint(words[sure:]))
+    is_other = is_other or words[-1:] in (["name"], ["names"]) or name.lower() == _NONCE
     return any(map(_SECRET_WORD.fullmatch, words)) and not is_other and not looks_random(name)
 
 

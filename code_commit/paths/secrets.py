@@ -113,7 +113,8 @@ _LETTERS_FIRST = r"\\b([\w=-]{2,})(?=[\[\\(])", r"\1(?<!\\w\1)"
 _PUBLISHED = re.compile("EXAMPLE|Eby8vdM02x")  # in the keys of Amazon's documents; that of Azure's emulator
 _TAIL = 24  # characters of a token that are random in a true one
 _PUBLIC_BLOCKS = re.compile(
-    r"\s*(-----BEGIN (([A-Z0-9]+ )*PUBLIC KEY( BLOCK)?|([A-Z0-9]+ )?CERTIFICATE)-----(-?[^-])*-----END \2-----\s*)+"
+    r"\s*(-----BEGIN (([A-Z0-9]+ )*PUBLIC KEY( BLOCK)?|([A-Z0-9]+ )?CERTIFICATE)-----\r?\n"
+    r"((Charset|Comment|Hash|Version): .*\n)*[\s+/0-9=A-Za-z]*-----END \2-----\s*)+"
 )
 
 

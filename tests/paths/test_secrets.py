@@ -323,6 +323,13 @@ NO_SECRETS = [
     f'claims(TokenClaimNames.SUB, "{WIDE}")',
     '.header("Sec-WebSocket-Key", "6D69KGBOr4Re+Nj6zx9aQA==")',
     f"https://git.acme.io/a/commit/{HEX[:40]}#diff-{HEX[:32]}L36",
+    f"CACHE_KEY = '{WIDE}'",
+    f"next_page_token = '{WIDE}'",
+    f"cached_password_hash = '{WIDE}'",
+    f"invalid_password = '{WIDE}'",
+    'SECRET_KEY = "09d25e094faa6ca2556c818166b7a9563b93f7099f6f0f4caa6cf63b88e8d3e7"',
+    "SECRET_KEY = '192b9bdd22ab9ed4d12e236c78afcb9a393ec15f71bbf5dc987d54727823bcbf'",
+    'export FLASK_SECRET_KEY="5f352379324c22463451387a0aec5d2f"',
 ]
 
 
@@ -339,6 +346,11 @@ def test_a_placeholder_and_what_opens_nothing_are_no_secret(line):
         f'fetch("https://api.acme.io/v1?page=2&api_key={WIDE}&of=example.com")',
         f"https://example.com/docs and then api_key={WIDE}",
         f"name_of_token = '{WIDE}'",
+        f"CACHE_REDIS_PASSWORD = '{WIDE}'",
+        f"certPassword: '{WIDE}'",
+        f"WTF_CSRF_SECRET_KEY = '{WIDE}'",
+        f"# openssl rand -hex 32\nSECRET_KEY = '{HEX}'",
+        f"SECRET_KEY = 'django-insecure-{WIDE}'",
         f"curl -u deploy:{WIDE} https://ci.acme.io",
         f'["--user", "deploy:{WIDE}"]',
         f"Authorization: Basic {base64.b64encode(f'deploy:{WIDE}'.encode()).decode()}",
@@ -358,8 +370,9 @@ def test_what_is_like_a_placeholder_is_a_secret(line):
 
 @pytest.mark.parametrize("kind", ["PGP PUBLIC KEY BLOCK", "PUBLIC KEY", "CERTIFICATE"])
 def test_a_file_of_public_keys_alone_is_no_secret_by_its_name(kind):
-    block = f"-----BEGIN {kind}-----\n\n{WIDE}\n={HEX[:4]}\n-----END {kind}-----\n"
-    for text, is_secret in ((block * 2, False), (block + "password\n", True), ("", True)):
+    block = f"-----BEGIN {kind}-----\nComment: a\n\n{WIDE}\n={HEX[:4]}\n-----END {kind}-----\n"
+    login = block.replace("=", "user: password\n=")
+    for text, is_secret in ((block * 2, False), (block + "password\n", True), (block + login, True), ("", True)):
         assert (explain_secret("apt/a.gpg.key", [text], str) is not None) == is_secret
 
 
