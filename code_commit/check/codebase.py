@@ -11,7 +11,6 @@ from code_commit.codebase.text import Codebase
 from code_commit.errors import Named, NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.git import UnansweredError
-from code_commit.llm.local import tells_window
 from code_commit.llm.models import UNLIMITED, context_window, explain_misfit, longest_prompt, price_of, require_money
 from code_commit.llm.vendor import ModelChoice, estimate_tokens
 from code_commit.project import ROLLUP_SCRIPT, Project
@@ -143,15 +142,10 @@ def check_prompt(report: Report, plan: RunPlan, codebase: Codebase, *, is_paid: 
         report.checks.append(Check("prompt fits", "\n".join(misfits) or None))
     else:
         names = " and ".join(str(llm.choice) for llm in unknown)
-        if not (plan.inputs.starts or report.problems) and all(map(tells_window, unknown)):
-            report.warn(
-                f"whether the prompt fits is not known here: only a run asks the server of {names} for its window"
-            )
-        else:
-            report.warn(
-                f"the context window of {names} is unknown, so nothing tells whether the prompt fits:"
-                " set context_window in config.toml"
-            )
+        report.warn(
+            f"the context window of {names} is unknown, so nothing tells whether the prompt fits:"
+            " set context_window in config.toml"
+        )
 
 
 def require_no_key(redactor: Redactor, prompt: Prompt) -> None:

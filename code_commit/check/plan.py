@@ -45,8 +45,8 @@ class RunInputs:
     `given` is the output of a build that failed elsewhere, and `excluded` a pattern for its file, which is none of the
     project's. `request` is the codebase to make; with `fresh` it is made even where the settings take codeRollup.txt.
     `resumed` is the interrupted run, or choice of files, to continue. `environment` holds keys and settings, also for
-    the build. `starts` is True where a run follows: then servers of this machine may be asked. With `as_sent` no
-    suspicion rejects a response.
+    the build. `starts` is True where a run follows: then a program may print its key. With `as_sent` no suspicion
+    rejects a response.
     """
 
     command: Literal["run", "repair", "apply", "prompt", "rollup"] = "run"

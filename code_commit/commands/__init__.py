@@ -27,7 +27,7 @@ COMMANDS = {
     "repair": "make a failing build pass: build.sh runs first, a green one costs nothing",
     "init": "write what is missing: agent-config/, build.sh, the .gitignore line",
     "rollup": "write agent-config/codeRollup.txt from the files git does not ignore",
-    "check": "run every preflight check; no network, nothing written; --build also builds",
+    "check": "run every preflight check; nothing leaves the machine; --build also builds",
     "prompt": "print the initial prompt, to paste into any chat",
     "apply": "verify and apply a saved response; no LLM",
     "undo": "put back what the latest (or named) run changed",

@@ -1,4 +1,4 @@
-"""`code-commit check`: every preflight check with its verdict; no network, nothing written."""
+"""`code-commit check`: every preflight check with its verdict; nothing leaves the machine or is written."""
 
 import sys
 from argparse import ArgumentParser
@@ -24,10 +24,11 @@ from code_commit.terminal import TAIL_BYTES, coloured, last_lines, shown, termin
 DESCRIPTION = """\
 Makes every check that a run makes before it starts, with the same options, and
 prints each with its verdict, problems first. The codebase is made and measured
-only when nothing else is wrong. No network, nothing written. Exits with 0 when
-a run could start, else with 2. With --build it then runs build.sh once, which
-needs no task and no key, and exits with 1 when a run could start and that
-fails. With --json: {"ready", "checks", "warnings"}."""
+only when nothing else is wrong. Nothing leaves this machine (an LLM's server on
+it is asked for its window), and nothing is written. Exits with 0 when a run
+could start, else with 2. With --build it then runs build.sh once, which needs
+no task and no key, and exits with 1 when a run could start and that fails. With
+--json: {"ready", "checks", "warnings"}."""
 
 EXAMPLES = """\
 code-commit check

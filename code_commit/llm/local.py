@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from code_commit.errors import NotSetUpError
 from code_commit.llm.http import Endpoint, at
 from code_commit.llm.models import VENDORS, check_base_url
 from code_commit.llm.proxies import is_this_machine
@@ -26,10 +27,10 @@ _WINDOWS = ("max_model_len", "loaded_context_length", "max_context_length")  # o
 
 def with_window(llm: LlmConfig) -> LlmConfig:
     """Return the LLM with its server's window, if that is on this machine and no setting names the window."""
-    url, settings = check_base_url(llm.choice, llm.settings), llm.settings
-    if not tells_window(llm):
+    url, settings = _address_here(llm), llm.settings
+    if not url:
         return llm
-    key = llm.key.current() if llm.key else ""
+    key = llm.key.program.printed if llm.key and llm.key.program else llm.key.value if llm.key else ""
     headers = reach_of(llm.choice, settings).request_headers(VENDORS["chat"], key, settings)
     ask = partial(_ask, headers, _PATIENCE)
     with suppress(OSError):  # the first call reports it
@@ -42,11 +43,13 @@ def with_window(llm: LlmConfig) -> LlmConfig:
     return llm
 
 
-def tells_window(llm: LlmConfig) -> bool:
-    """Tell whether the server is one on this machine that a run asks for its window. Raises NotSetUpError."""
-    url = check_base_url(llm.choice, llm.settings)
-    is_local = url.startswith("http:") and is_this_machine(urlsplit(url).hostname or "")
-    return llm.choice.provider == "chat" and is_local
+def _address_here(llm: LlmConfig) -> str:
+    """Return the address of a `chat` server on this machine, "" for any other, and where no address can be used."""
+    with suppress(NotSetUpError):
+        url = check_base_url(llm.choice, llm.settings)
+        is_local = url.startswith("http:") and is_this_machine(urlsplit(url).hostname or "")
+        return url if llm.choice.provider == "chat" and is_local else ""
+    return ""
 
 
 def loaded_window(endpoint: Endpoint, headers: Mapping[str, str]) -> int:

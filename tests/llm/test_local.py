@@ -65,14 +65,13 @@ def test_a_prompt_that_the_server_would_cut_is_refused_before_it_is_sent(project
     small, large = ({"/props": {"default_generation_settings": {"n_ctx": tokens}}} for tokens in (1_000, 100_000))
     with FakeServer(["^^^ok.txt\nok\n^^^end\n"], facts=small) as server:
         options = ["--model", "chat:m", "--base-url", f"{server.url}/v1"]
-        assert run_code_commit(project_folder, "check", *options).returncode == 0
-        assert not server.questions
-        refused = run_code_commit(project_folder, *options)
-        assert (refused.returncode, "750 fit, with 250 reserved for the answer" in refused.stderr) == (2, True), (
-            refused.stderr
-        )
+        for command in ("check", "run"):
+            refused = run_code_commit(project_folder, command, *options)
+            told = "750 fit, with 250 reserved for the answer" in refused.stdout + refused.stderr
+            assert (refused.returncode, told) == (2, True), refused.stderr
         assert not server.requests
         server.facts = large
+        assert run_code_commit(project_folder, "rollup", "--fit", *options).returncode == 0
         assert run_code_commit(project_folder, *options).returncode == 0
         assert server.requests[0].body["return_progress"] is True
 
