@@ -268,8 +268,8 @@ def _description(folder: Path, record: RunRecord, redactor: Redactor) -> Iterato
     status = status_of(record)
     yield f"run       {record.run}" + (f" ({record.command})" if record.command != "run" else "")
     yield f"status    {_end(record)}" + (f" (exit code {record.exit_code})" if record.exit_code is not None else "")
-    if status == Status.DECLINED:
-        yield from (f"          {line}" for line in (record.message or "").split("\n"))
+    if record.message:
+        yield from (f"          {line}" for line in record.message.split("\n"))
     if record.undone:
         yield "          undone since: its changes are no longer in the tree"
     if status != Status.RUNNING and record.has_next_step:
@@ -291,9 +291,6 @@ def _description(folder: Path, record: RunRecord, redactor: Redactor) -> Iterato
     for attempt in record.attempts:
         yield ""
         yield from _attempt_lines(folder, attempt, record, redactor)
-    if record.message and status != Status.DECLINED:
-        yield ""
-        yield from record.message.split("\n")
 
 
 def _done_by_builds(record: RunRecord) -> Iterator[str]:

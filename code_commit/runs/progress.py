@@ -182,7 +182,8 @@ def start_live(stream: TextIO, draw: "Callable[[], RenderableType]", per_second:
 
 def _ends_with_failed_build(record: RunRecord) -> bool:
     build = record.last_build
-    return record.status in (Status.BUILD_FAILED, Status.BUILD_ERROR) and build is not None and not build.passed
+    is_of_build = record.status in (Status.BUILD_FAILED, Status.BUILD_ERROR, Status.NOT_SET_UP)
+    return is_of_build and build is not None and not build.passed
 
 
 def _colour(record: RunRecord, event: Event) -> str:
