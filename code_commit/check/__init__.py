@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -281,15 +281,23 @@ def _check_llms(
             "fallback model", partial(choose_fallback, choice, settings), lambda llm: str(llm and llm.choice)
         )
         fallback = found and _check_llm(report, found, keys, project, "fallback")
-    if settings.rollup == "select" and settings.select_model:
-        selector = partial(choose_selector, settings, choice, known, project.root)
-        report.ask("select model", selector, lambda found: str(found.choice))
+    if settings.select_model:
+        _check_selector(report, partial(choose_selector, settings, choice, known, project.root), settings, inputs)
     if not settings.model:
         report.warn(f"no model is named: using {choice}, as its key was found first")
     _share_keys(report, llm, fallback)
     if inputs.starts and not report.problems and llm.key:
         report.ask("key command", llm.key.current)
     return llm._replace(fallback=fallback)
+
+
+def _check_selector(report: Report, selector: Callable[[], LlmConfig], settings: Settings, inputs: RunInputs) -> None:
+    """Check the LLM that chooses files; only its name where none are chosen."""
+    if settings.rollup == "select" or (inputs.request and inputs.request.select):
+        report.ask("select model", selector, lambda found: str(found.choice))
+    else:
+        named = partial(choose_model, settings.select_model, setting="select_model")
+        report.ask("select model", named, lambda choice: f"{choice}, for --rollup select and rollup --select alone")
 
 
 def _share_keys(report: Report, *llms: LlmConfig | None) -> None:

@@ -145,3 +145,17 @@ def test_an_address_without_a_model_is_told_before_keys(project_folder: Path, ru
     (project_folder / "agent-config/config.toml").write_text('base_url = "http://127.0.0.1:9/v1"\n')
     done = run_code_commit(project_folder, "check")
     assert "config.toml's base_url is set without a model" in done.stdout
+
+
+def test_the_name_of_a_model_that_chooses_files_is_checked_and_its_key_where_it_is_asked(
+    project_folder: Path, run_code_commit: Run
+):
+    options = [*replay(project_folder), "--select-model"]
+    unknown = run_code_commit(project_folder, "check", *options, "nobody:x")
+    assert unknown.stdout.startswith(
+        "PROBLEM  select model    there is no provider 'nobody': use --select-model chat:x "
+    )
+    unused = run_code_commit(project_folder, "check", *options, "openai:gpt-6.2-sol")
+    assert (unused.returncode, "openai:gpt-6.2-sol, for --rollup select" in unused.stdout) == (0, True), unused.stdout
+    used = run_code_commit(project_folder, "check", *options, "openai:gpt-6.2-sol", "--rollup", "select")
+    assert used.stdout.startswith("PROBLEM  select model    no key for openai: "), used.stdout
