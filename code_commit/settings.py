@@ -318,14 +318,12 @@ class Settings(NamedTuple):
         """Return the source of a setting's value: `USER`, `FILE`, `LOG`, `ENVIRONMENT`, `COMMAND_LINE`, or ""."""
         return next((source for source, given in [*self.sources.items()][::-1] if name in given), "")
 
-    def origin(self, name: str) -> tuple[str | Named, Mapping[str, Any]]:
-        """Return a setting's name in the spelling of its source, and all values of that source, else ("", {})."""
-        source = self.source_of(name)
-        if not source:
-            return "", {}
-        spelled = {ENVIRONMENT: ENVIRONMENT_PREFIX + name.upper()}
-        spelled |= {file: f"{file}'s {name}" for file in (USER, FILE)}
-        return spelled.get(source, Named(name)), self.sources[source]
+    def origin(self, name: str, value: str = "") -> tuple[str | Named, Mapping[str, Any]]:
+        """Return a setting, with a value, in the spelling of its source, and all values of that source."""
+        source, told = self.source_of(name), f" of {value}" * bool(value)
+        spelled = {ENVIRONMENT: f"{ENVIRONMENT_PREFIX}{name.upper()}{told}"}
+        spelled |= {file: f"{file}'s {name}{told}" for file in (USER, FILE)}
+        return spelled.get(source, Named(name, value)), self.sources.get(source, {})
 
     @property
     def provenance(self) -> str:

@@ -163,7 +163,7 @@ def check_patterns(report: Report, settings: Settings, project: Project) -> None
     """Report the patterns of `allow` and `protect` that can match nothing, and warn of those that match no file."""
     for name in ("allow", "protect"):
         patterns: Sequence[str] = getattr(settings, name)
-        option = settings.origin(name)[0] or Named(name)
+        option = settings.origin(name)[0]
         if problems := explain_patterns(option, patterns, project.root):
             report.refuse(name, *in_lines(problems.values()))
         possible = [pattern for pattern in patterns if pattern not in problems]

@@ -7,7 +7,7 @@ A fleet may let no new call begin.
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from code_commit.errors import LLMError, NotSetUpError, OverBudgetError
+from code_commit.errors import LLMError, NotSetUpError, OverBudgetError, in_words
 from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
 from code_commit.interrupts import begin_call
 from code_commit.llm import LLM, open_llm
@@ -40,8 +40,9 @@ class _Asker:
     def __init__(self, llm: LlmConfig, project: Project, log: RunLog, stack: ExitStack, timing: Timing | None) -> None:
         self._first, self._fallback = llm, llm.fallback
         self._project, self._log, self._stack, self._timing = project, log, stack, timing
-        cost = log.record.cost
-        self._ledger = Ledger(llm.settings.max_cost, cost.settled or 0.0, cost.unsettled)
+        cost, limit = log.record.cost, llm.settings.max_cost
+        named = in_words(llm.settings.origin("max_cost", f"{limit:g}")[:1]) if limit else ""
+        self._ledger = Ledger(limit, cost.settled or 0.0, cost.unsettled, named)
         self._opened: list[tuple[LlmConfig, LLM]] = []
         self.current = llm
         if llm.fallback and llm.choice != llm.fallback.choice and log.record.asked_model == str(llm.fallback.choice):

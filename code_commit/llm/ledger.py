@@ -10,10 +10,14 @@ ROUNDING = 1e-9  # US dollars: the error that a sum of floating-point numbers ma
 
 
 class Ledger:
-    """The limit in US dollars (None: none), the money spent, and the money reserved for requests of unknown cost."""
+    """The limit in US dollars (None: none), the money spent, and the money reserved for requests of unknown cost.
 
-    def __init__(self, limit: float | None = None, spent: float = 0.0, reserved: float = 0.0) -> None:
+    Messages call the limit as `named`, by default as an option.
+    """
+
+    def __init__(self, limit: float | None = None, spent: float = 0.0, reserved: float = 0.0, named: str = "") -> None:
         self.limit = limit
+        self._named = named
         self.spent = spent
         self.reserved = reserved
 
@@ -26,9 +30,8 @@ class Ledger:
         """Reserve money for a request, which `what` describes. Raises OverBudgetError if less is left."""
         if usd > self.left + ROUNDING:
             so_far = cost_in_words(Cost(self.spent, self.reserved))
-            raise OverBudgetError(
-                f"the next call could exceed --max-cost {self.limit:g}: {so_far} so far, {what}", usd, self.left
-            )
+            limit = self._named or f"--max-cost {self.limit:g}"
+            raise OverBudgetError(f"the next call could exceed {limit}: {so_far} so far, {what}", usd, self.left)
         self.reserved += usd
 
     def settle(self, reserved: float, cost: float) -> None:

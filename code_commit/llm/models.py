@@ -145,7 +145,7 @@ def check_base_url(choice: ModelChoice, settings: Settings, role: str = "") -> s
         owner, address = choice.provider, settings.base_url
     if owner not in ("", choice.provider) and vendor.base_url and settings.source_of(f"{lead}base_url") == USER:
         return vendor.base_url  # the user's own is for the models of its provider alone
-    url = _check_url(address, settings.allow_http, settings.origin(f"{lead}base_url")[0] or Named(f"{lead}base_url"))
+    url = _check_url(address, settings.allow_http, settings.origin(f"{lead}base_url")[0])
     if owner != choice.provider:
         raise NotSetUpError(*_explain_owner(choice, settings, owner, role))
     base = url.partition("?")[0]
@@ -304,12 +304,14 @@ def require_price(choice: ModelChoice, settings: Settings) -> Price:
     """Return the price that `--max-cost` counts by. Raises NotSetUpError if it is unknown."""
     price = price_of(choice, settings)
     if choice.provider == command.VENDOR.name:
-        raise NotSetUpError(Named("max_cost"), " cannot be kept: what a program costs is unknown; leave it out")
+        raise NotSetUpError(
+            settings.origin("max_cost")[0], " cannot be kept: what a program costs is unknown; leave it out"
+        )
     if price is None:
         table = f'[prices."{choice.name}"] with input and output, US dollars per million tokens,'
         where = f"into {AGENT_CONFIG}/config.toml, for a fleet into the settings of its tasks, or leave it out"
         message = f" needs a price for {choice.name}: write {table} {where}"
-        raise NotSetUpError(Named("max_cost"), message)
+        raise NotSetUpError(settings.origin("max_cost")[0], message)
     return price
 
 
@@ -396,4 +398,4 @@ def require_money(choice: ModelChoice, settings: Settings, prompt: Prompt) -> st
     needed = math.ceil(least.usd * 10_000) / 10_000
     enough = math.ceil(most.usd * 10_000) / 10_000
     told = f" is too little to ask {choice}: {most}; ${enough:.4f} is enough"
-    raise TooLittleMoneyError(Named("max_cost", f"{left:g}"), told, needed_usd=needed)
+    raise TooLittleMoneyError(settings.origin("max_cost", f"{left:g}")[0], told, needed_usd=needed)

@@ -328,6 +328,7 @@ def ways_on(record: RunRecord, argument: str) -> Iterator[str]:
         role = "fallback-" if record.asked_model != record.model else ""
         elsewhere = f"; add --{role}base-url URL to ask another address" if has_address else ""
         elsewhere += "; add --llm-timeout S to wait longer, else the limit stays" if kind == "timeout" else ""
+        elsewhere += "; add --max-cost USD to allow more, else the limit stays" if kind == "budget" else ""
         elsewhere += "; another model needs a new run" if kind == "refused" else ""
         yield f"code-commit resume{argument} continues this run{elsewhere}."
     if files := record.totals.files_changed:

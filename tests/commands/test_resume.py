@@ -676,6 +676,7 @@ def test_a_call_that_was_killed_counts_for_max_cost_when_the_run_is_resumed(star
         done = resume(root, run_code_commit)
         assert (done.returncode, len(server.requests)) == (3, 1), done.stderr
         assert "could exceed --max-cost 0.15: at most $0.1000 unsettled so far" in done.stderr
+        assert "continues this run; add --max-cost USD to allow more, else the limit stays.\n" in done.stderr
         assert record(root)["error"]["needed_usd"] == pytest.approx(0.08)
         assert record(root)["totals"]["unsettled_usd"] == 0.1
         server.faults.clear()

@@ -10,12 +10,12 @@ from asking import WAYS, Clock, Listener, ask, open_way
 from fake_apis import Answer
 from fake_server import COUNTERS, FakeServer, Fault
 
-from code_commit.errors import LLMError, OverBudgetError, TooLittleMoneyError
+from code_commit.errors import LLMError, OverBudgetError, TooLittleMoneyError, in_words
 from code_commit.exchange import CHARACTERS_PER_TOKEN, Prompt
 from code_commit.llm.ledger import Ledger
 from code_commit.llm.models import LEAST_OUTPUT, bid_for, explain_misfit, longest_prompt, require_money
 from code_commit.llm.vendor import ModelChoice, most_tokens
-from code_commit.settings import Price, Settings
+from code_commit.settings import USER, Price, Settings
 
 SOL = ModelChoice("openai", "gpt-6.2-sol")
 PROMPT = Prompt("", "", "x" * 3_200_000, {"query": "q" * 10, "codebase": "x" * 3_199_990})  # about 1,000,000 tokens
@@ -171,6 +171,18 @@ def test_a_chat_server_is_asked_for_no_count():
     with FakeServer(["ok"], tokens=1) as server, pytest.raises(OverBudgetError):
         ask(WAYS["chat"], server, LONG, **money)
     assert server.requests == []
+
+
+def test_a_limit_is_named_by_its_place():
+    own = Settings(max_cost=0.000001, sources={USER: {"max_cost": 0.000001}})
+    told = "your own config.toml's max_cost of 1e-06 is too little to ask openai:gpt-6.2-sol: "
+    with pytest.raises(TooLittleMoneyError, match=re.escape(told)):
+        require_money(SOL, own, LONG)
+    (limit,) = own.origin("max_cost", "1e-06")[:1]
+    with pytest.raises(
+        OverBudgetError, match=r"^the next call could exceed your own config.toml's max_cost of 1e-06: "
+    ):
+        Ledger(1e-06, named=in_words((limit,))).reserve(1, "a call")
 
 
 def test_within_the_limit_the_answer_is_asked_for():
