@@ -220,6 +220,7 @@ def read_environment(environment: Mapping[str, str], problems: list[str]) -> dic
         elif name in SETTINGS:
             problems.append(f"environment variable {variable}: {name} can be set in config.toml alone")
         else:
-            hint = did_you_mean(variable, known, cutoff=0.88) or "; unset it"
+            of_key = f"; a key goes into a variable such as {name.upper()}" * name.endswith("_api_key")
+            hint = did_you_mean(variable, known, cutoff=0.88) or of_key or "; unset it"
             problems.append(f"environment variable {variable} names no option{hint}")
     return values

@@ -250,7 +250,7 @@ def test_what_a_user_wrote_is_left_as_it_is_in_a_message(project_folder: Path):
 def test_a_chat_key_alone_is_told_to_a_run_and_to_a_fleet(project_folder: Path):
     (project_folder / "agent-config/chat-key.txt").write_text("test-key-0123456789")
     (project_folder / "agent-config/chat-key.txt").chmod(0o600)
-    message = "chat key found: name model and base_url"
+    message = "there is a key for chat:, but no model and no address: name both"
     assert message in "\n".join(api.check(project_folder))
     with pytest.raises(NotSetUpError, match=message):
         api.count_missing_keys(project_folder, [{}])

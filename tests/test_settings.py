@@ -235,6 +235,7 @@ def test_a_misspelt_variable_is_refused(variable, project):
         ("CODE_COMMIT_COST", "did you mean 'CODE_COMMIT_MAX_COST'?"),
         ("CODE_COMMIT_KEY", "did you mean 'CODE_COMMIT_KEYS'?"),
         ("CODE_COMMIT_HOME", "unset it"),
+        ("CODE_COMMIT_OPENAI_API_KEY", "a key goes into a variable such as OPENAI_API_KEY"),
         ("CODE_COMMIT_", "did you mean 'CODE_COMMIT_RUN'?"),
     ],
 )

@@ -111,7 +111,7 @@ def _default_choice(keys: Container[str], unfit: Mapping[str, str]) -> ModelChoi
             return ModelChoice(vendor.name, vendor.default_model)
         if vendor.name in keys:
             server = Named("model", "chat:NAME"), " ", Named("base_url", "URL")
-            raise NotSetUpError("chat key found: name model and base_url, such as ", *server)
+            raise NotSetUpError("there is a key for chat:, but no model and no address: name both, such as ", *server)
     vendors = [vendor for vendor in VENDORS.values() if vendor.default_model]
     names = [f"{vendor.name}-key.txt" for vendor in vendors]
     variables = [vendor.key_variable for vendor in vendors]

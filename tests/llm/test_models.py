@@ -151,7 +151,7 @@ def test_with_nothing_said_the_first_provider_with_a_key_is_asked():
 
 def test_a_chat_key_alone_names_no_model():
     keys = Keys({"chat": ApiKey("chat", KEY, "")})
-    with pytest.raises(NotSetUpError, match=r"^chat key found: name model and base_url"):
+    with pytest.raises(NotSetUpError, match=r"^there is a key for chat:, but no model and no address: name both"):
         choose_model("", keys)
     keys = Keys()
     keys.unfit["chat"] = "CODE_COMMIT_CHAT_API_KEY holds no API key"
