@@ -109,7 +109,7 @@ class Setting:
 
     def parse_option(self, text: str) -> Any:
         """Return the value of an option's text. Raises UnfitValueError, also for an empty string: a variable unset."""
-        if self.kind is str and not text.strip():
+        if not text.strip():
             raise UnfitValueError("is empty: give it a value, or leave the option out")
         return self.parse(text)
 

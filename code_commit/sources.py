@@ -179,11 +179,10 @@ def _checked(
     values = {}
     for name, value in table.items():
         if name not in known:
-            is_misplaced = known is PRICE and name in SETTINGS
-            advice = " in this table: move it above the table" if is_misplaced else did_you_mean(name, known)
+            advice = " in this table: move it above the table" if name in SETTINGS else did_you_mean(name, known)
             problems.append(f"{where}there is no setting '{name}'{advice}")
             continue
-        if known[name].kind is Mapping and isinstance(value, Mapping):
+        if isinstance(value, Mapping):
             misplaced = [each for each, inner in value.items() if each in SETTINGS and not isinstance(inner, Mapping)]
             problems += [f"{where}{each} is inside the [{name}] table: move it above that line" for each in misplaced]
             value = {each: inner for each, inner in value.items() if each not in misplaced}  # noqa: PLW2901

@@ -2,6 +2,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,13 @@ def test_resume_reads_prices_as_run_json_has_or_had_them(price):
     assert settings.as_record()["prices"] == {"m": whole}
 
 
+def test_null_is_a_value_of_the_settings_alone_that_may_be_unset():
+    unset = {name for name, default in Settings._field_defaults.items() if default is None}
+    for name in SETTINGS:
+        with nullcontext() if name in unset else pytest.raises(NotSetUpError, match=f"{name} must be"):
+            assert validate_settings({name: None}) == {name: None}
+
+
 def test_every_kind_of_setting_from_the_environment(project):
     environment = {
         "CODE_COMMIT_ALLOW": "src/,docs/\n*.md",
@@ -63,12 +71,14 @@ def test_every_kind_of_setting_from_the_environment(project):
         "CODE_COMMIT_MAX_OUTPUT_TOKENS": "9",
         "CODE_COMMIT_ON_REJECTED": "stop",
         "CODE_COMMIT_INFRASTRUCTURE_EXIT_CODES": "75,99",
+        "CODE_COMMIT_KEY_COMMAND": "",
     }
     settings = load_settings(project, {}, environment)
     assert settings.allow == ("src/", "docs/", "*.md")
     assert (settings.strict, settings.quiet, settings.build_timeout) == (True, False, 1.5)
     assert (settings.max_output_tokens, settings.on_rejected) == (9, "stop")
     assert settings.infrastructure_exit_codes == (75, 99)
+    assert settings.key_command == ""
 
 
 WRONG_FILES = {
@@ -172,9 +182,10 @@ def test_a_config_file_that_is_not_utf_8_is_named(project):
         ("--infrastructure-exit-codes", "0", "must be from 1 to 255"),
         ("--infrastructure-exit-codes", "256", "must be from 1 to 255"),
         ("--infrastructure-exit-codes", "x", "must be a whole number"),
+        ("--max-repairs", "", "is empty: give it a value, or leave the option out"),
     ],
 )
-def test_a_wrong_repeatable_option_is_named(option, text, message):
+def test_a_wrong_option_is_named(option, text, message):
     with pytest.raises(NotSetUpError) as caught:
         parse([option, text])
     assert str(caught.value).startswith(f"argument {option}: {message}")

@@ -19,7 +19,7 @@ from code_commit.llm.keys import find_secrets, load_keys
 from code_commit.llm.models import check_base_url, choose_model
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project, find_project, find_user_folder
-from code_commit.settings import USER, Price, Settings
+from code_commit.settings import USER, Facet, Price, Settings, settings_for
 from code_commit.sources import explain_overruled, load_settings, read_user_settings
 
 KEY, OTHER_KEY = "sk-user-0123456789", "sk-other-0123456789"
@@ -67,6 +67,9 @@ def test_protect_adds_tables_merge_by_key_other_lists_are_replaced(project, user
     settings = load_settings(project, {"protect": ["d"]}, {})
     assert (settings.protect, settings.allow) == (("a", "b", "d"), ("y",))
     assert settings.prices == {"m": Price(3, 3), "n": Price(2, 2)}
+    assert settings.provenance == (
+        "protect from options; protect, allow, prices from config.toml; protect, prices from your own config.toml"
+    )
     resumed = load_settings(project, Settings(protect=("d",)).as_record(), {})
     assert (resumed.protect, resumed.prices) == (("d",), {}), "a log has all that its run had"
 
@@ -102,6 +105,19 @@ def test_a_hole_that_the_project_makes_into_a_strict_sandbox_is_told(own, variab
     told = explain_overruled(load_settings(project, {}, variables))
     assert told == ([told[0]] if is_told else [])
     assert not is_told or 'sandbox_network = true, sandbox_caches = ["/tmp/cache"],' in told[0]
+    write(project.agent_config, 'sandbox = "strict"\nsandbox_network = true\n')
+    assert not explain_overruled(load_settings(project, {}, variables)), "it asked for the sandbox itself"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [*(f'{name} = "/x"' for name in settings_for(Facet.OWN)), '[headers]\nX = {env = "Y"}', 'key_header = "X"\nz = 1'],
+)
+def test_resume_passes_over_settings_of_a_project_that_a_run_refuses(line, project):
+    write(project.agent_config, line)
+    with pytest.raises(NotSetUpError, match=r"agent-config/config\.toml: "):
+        load_settings(project, {}, {})
+    assert load_settings(project, Settings(model="chat:m").as_record(), {})._replace(sources={}) == Settings("chat:m")
 
 
 @pytest.mark.parametrize(
