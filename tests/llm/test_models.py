@@ -1,5 +1,6 @@
 """Models: how one is chosen, its prices and its window, and what a prompt costs."""
 
+import math
 import random
 import string
 import time
@@ -7,9 +8,10 @@ import time
 import pytest
 
 from code_commit.errors import NoKeyError, NotSetUpError
-from code_commit.exchange import CHARACTERS_PER_TOKEN, Usage
+from code_commit.exchange import CHARACTERS_PER_TOKEN, Prompt, Usage
 from code_commit.llm.keys import ApiKey, Keys
-from code_commit.llm.models import choose_model, context_window, cost_of, price_of
+from code_commit.llm.ledger import ROUNDING
+from code_commit.llm.models import VENDORS, bid_for, choose_model, context_window, cost_of, price_of
 from code_commit.llm.vendor import ModelChoice, estimate_tokens, most_tokens
 from code_commit.settings import Price, Settings
 
@@ -59,6 +61,18 @@ def test_a_long_prompt_has_its_price_by_the_count_and_by_the_estimate_where_no_c
     assert cost == pytest.approx(dollars)
 
 
+@pytest.mark.parametrize("tokens", [1_000, 150_000, 250_000, 300_000])
+@pytest.mark.parametrize("stable", ["", "x"])
+def test_no_model_s_answer_costs_more_than_its_bid(stable, tokens):
+    known = [choice(vendor.name, name) for vendor in VENDORS.values() for name in vendor.models]
+    for model in (*known, *(choice("chat", f"{each.provider}/{each.name}") for each in known)):
+        bid = bid_for(model, NOW, Prompt("", stable, ""), math.inf, counted=tokens)
+        written = tokens if stable or model.provider == "chat" else 0
+        for parts in ({}, {"cached_input": tokens}, {"cache_write": written}):
+            usage = Usage(input=tokens, output=bid.output, **parts)
+            assert cost_of(model, NOW, usage) <= bid.usd + ROUNDING, (model, parts)
+
+
 @pytest.mark.parametrize("name", ["gpt-6.2-sol", "openai:gpt-6.2-sol"])
 def test_the_price_of_config_toml_counts_first(name):
     settings = Settings(prices={name: Price(100, 200)})
@@ -95,6 +109,7 @@ RANDOM = random.Random(7)
     [
         (string.ascii_letters + string.digits + "+/", 1.35),
         (string.ascii_letters + string.digits + "-_", 1.35),
+        (string.ascii_letters, 1.35),
         ("0123456789abcdef", 1.7),
         ("\u7684\u4e00\u662f\u4e0d\u4e86\u4eba\u6211\u5728\u6709\u4ed6", 0.9),
         ("\uac00\ub098\ub2e4\ub77c\ub9c8", 0.9),
@@ -107,7 +122,9 @@ def test_letters_that_take_more_tokens_count_for_more(letters: str, least: float
     assert len(text) / least <= estimate_tokens(f"{text}\n") <= most_tokens(text)
 
 
-@pytest.mark.parametrize("line", ["=" * 79, "-" * 300, "test_a_name_" * 9, "x" * 500])
+@pytest.mark.parametrize(
+    "line", ["=" * 79, "-" * 300, "test_a_name_" * 9, "x" * 500, "one_name_of_many_words_without_digits_" * 3]
+)
 def test_a_long_line_of_few_different_signs_is_no_code_of_bytes(line: str):
     assert estimate_tokens(line) == round(len(line) / CHARACTERS_PER_TOKEN)
 

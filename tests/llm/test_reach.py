@@ -142,6 +142,15 @@ def test_no_fallback_of_another_address_gets_it(fallback, gets_it, project, user
     command = {"key_command": "sh"}
     assert reach_in(project, options=command).key_command == "sh"
     assert bool(reach_in(project, options=command, role="fallback").key_command) == gets_it
+    made = load_settings(project, command, {})._replace(sources={})
+    taken = choose_fallback(choose_model(made.model), made)
+    assert bool(reach_of(taken.choice, taken.settings).key_command) == gets_it, "as a program makes settings"
+
+
+def test_a_fallback_has_the_way_that_stands_beside_its_own_model(project, user):
+    write(user, f'model = "openai"\n{USERS}')
+    write(project.agent_config, f'model = "chat:m"\nbase_url = "{THEIRS}"\nfallback_model = "openai"\n')
+    assert (reach_in(project).headers, reach_in(project, role="fallback").headers) == ({}, {"X-Token": TOKEN})
 
 
 def test_headers_of_the_project_are_added_by_their_names(project, user):
