@@ -73,6 +73,9 @@ def test_what_is_reserved_is_left_for_nobody_else():
     )
     ledger.settle(2.6, 0.4)
     ledger.reserve(2.2, "another call")
+    tenths = Ledger(0.3)
+    for _ in range(3):
+        tenths.reserve(0.1, "a third of it, where two of them leave 0.0999")
 
 
 def test_a_call_costs_at_most_its_prompt_and_its_longest_answer():
