@@ -11,6 +11,7 @@ from code_commit.commands.results import Result
 from code_commit.fleet.results import PAGE, FleetTotals
 from code_commit.runs.progress import print_lines, start_live
 from code_commit.runs.words import cost_in_cell, cost_in_words, count, duration
+from code_commit.status import Status
 from code_commit.terminal import is_live_terminal, shown
 
 if TYPE_CHECKING:
@@ -54,9 +55,13 @@ class FleetTable:
     def report(self, result: Result) -> None:
         """Count a result, and print its line."""
         self.totals.add(result)
-        attempts = f" after {count(result.attempts, 'attempt')}" if result.attempts else ""
+        took = f" in {duration(result.seconds)}"
+        if result.attempts and result.status in (Status.INTERRUPTED, Status.LLM_ERROR):  # the last has no answer
+            took = f" in attempt {result.attempts} after {duration(result.seconds)}"
+        elif result.attempts:
+            took = f" after {count(result.attempts, 'attempt')}{took}"
         price = f", {cost}" if (cost := cost_in_words(result.cost, short=True)) else ""
-        ending = f"{result.word}{attempts} in {duration(result.seconds)}{price}"
+        ending = f"{result.word}{took}{price}"
         why = "" if result.is_green else f": {result.reason}"
         self.say(
             f"{self.totals.done} of {self.totals.tasks}: {result.id}: {ending}{why}",

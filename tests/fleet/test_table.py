@@ -112,3 +112,10 @@ def test_a_terminal_shows_the_table_while_it_runs_and_the_lines_alone_after_it(t
         assert terminal.end() == 0
         assert [row for row in terminal.screen() if row.strip()] == [line, "[exit code 0]"]
         assert terminal.shows_cursor
+
+
+def test_an_attempt_without_an_answer_has_not_ended():
+    stream = io.StringIO()
+    with FleetTable(1, stream=stream) as table:
+        table.report(Result("d", "d", "interrupted", 130, attempts=2, message="interrupted by SIGINT"))
+    assert stream.getvalue() == "1 of 1: d: interrupted in attempt 2 after 0.0 s: interrupted by SIGINT\n"
