@@ -21,6 +21,7 @@ _LAST = (">", "]", "▷")
 _LONGEST = 200  # characters of a mark before a fence on its line
 _QUOTES = "`'\"‘’“”«»"  # noqa: RUF001 - these quote
 _MARKDOWN_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n`]*)$", re.MULTILINE)
+_BLANK_REST = re.compile(r"[^\S\n]*(?:\n|\Z)")
 _DEEPEST = 3  # blanks before a mark; more of them, or a tab, make code of it
 
 
@@ -58,14 +59,8 @@ def find_marks(text: str, spans: Iterable[tuple[int, int]] | None = None) -> Ite
     open_fence = ""
     for start, end in [(0, len(text))] if spans is None else spans:
         regions, open_fence = _markdown_regions(text, start, end, open_fence)
-        clean_to = start  # on this line there are only marks before it
         examples: dict[int, int] = {}  # by region, how many of its marks wait for their end
-        for match in _MARK.finditer(text, start, end):
-            mark = _read_mark(text, match, start, clean_to)
-            if mark is None:
-                continue
-            if mark.is_firm:
-                clean_to = mark.end
+        for mark in _unquoted_marks(text, start, end):
             at = bisect_right(regions, (mark.start, mark.start)) - 1
             if at < 0 or regions[at][1] <= mark.start:
                 yield mark
@@ -77,27 +72,35 @@ def find_marks(text: str, spans: Iterable[tuple[int, int]] | None = None) -> Ite
                 yield mark._replace(is_firm=False)
 
 
-def _read_mark(text: str, match: re.Match[str], start: int, clean_to: int) -> Mark | None:
-    """Return the mark, None if it is quoted. `clean_to` is the end of the firm mark before it."""
-    line_start = max(text.rfind("\n", start, match.start()) + 1, start)
-    before = text[line_start : match.start()]
-    after = text[match.end() : match.end() + 1]
-    is_quoted = any(beside and beside in _QUOTES for beside in (before[-1:], after)) or before.count("`") % 2
+def _unquoted_marks(text: str, start: int, end: int) -> Iterator[Mark]:
+    """Yield the marks of a span that are not quoted. However long a line is, what is before a mark is read once."""
+    read = line_start = clean_to = start
+    is_clean, ticks = True, 0  # on this line there are only firm marks so far, and so many backticks
+    for match in _MARK.finditer(text, start, end):
+        begin, after = match.start(), text[match.end() : match.end() + 1]
+        if (line_end := text.rfind("\n", read, begin)) >= 0:
+            read = line_start = line_end + 1
+            is_clean, ticks = True, 0
+        ticks += text.count("`", read, begin)
+        read, before = begin, text[max(line_start, begin - 1) : begin]
+        is_quoted = any(beside and beside in _QUOTES for beside in (before, after)) or ticks % 2
+        is_first = is_clean and not text[max(line_start, clean_to) : begin].strip(" ")
+        is_clean = False
+        if not is_quoted and not text.startswith((">", "\t", " " * (_DEEPEST + 1)), line_start, begin):
+            is_last = after == "^" or _BLANK_REST.match(text, match.end()) is not None
+            mark = _read_mark(match, is_alone=is_first or is_last)
+            if mark.is_firm:
+                is_clean, clean_to = True, mark.end
+            yield mark
+
+
+def _read_mark(match: re.Match[str], *, is_alone: bool) -> Mark:
     channel = match["channel"] or match["begun"] or match["ended"]
     if channel or match["begun"] is not None:
         opens = not match["ended"] and (channel or "").lower() != "final"
     else:
         opens = not (match["slash"] or match["bracket"] or (match["name"] or "").lower().startswith("end"))
-    if is_quoted or before.startswith((">", "\t", " " * (_DEEPEST + 1))):
-        return None
-    is_first = not text[max(line_start, clean_to) : match.start()].strip(" ")
-    is_last = after in ("", "\n", "^") or not text[match.end() : _line_end(text, match.end())].strip()
-    return Mark(match.start(), match.end(), opens, bool(is_first or is_last or channel))
-
-
-def _line_end(text: str, position: int) -> int:
-    end = text.find("\n", position)
-    return len(text) if end < 0 else end
+    return Mark(match.start(), match.end(), opens, is_alone or bool(channel))
 
 
 def _markdown_regions(text: str, start: int, end: int, fence: str) -> tuple[list[tuple[int, int]], str]:

@@ -56,7 +56,7 @@ class FleetTable:
         """Count a result, and print its line."""
         self.totals.add(result)
         took = f" in {duration(result.seconds)}"
-        if result.attempts and result.status in (Status.INTERRUPTED, Status.LLM_ERROR):  # the last has no answer
+        if result.attempts and result.status in (Status.INTERRUPTED, Status.LLM_ERROR):  # the last has not ended
             took = f" in attempt {result.attempts} after {duration(result.seconds)}"
         elif result.attempts:
             took = f" after {count(result.attempts, 'attempt')}{took}"

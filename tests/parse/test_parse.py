@@ -689,7 +689,7 @@ def test_what_is_said_of_a_huge_path_is_short(path):
 
 @pytest.mark.parametrize(
     "piece",
-    [" ", " \n", "^", "^^ ", "^^ find ", "^^ end\t", " ^^", " ^^^", " ^^^ ", "\t>\ufeff", "^^^^ delete ", "^^^a\n^^ find\n", "^^^to\n", "^^^files\na\n^^^end\n", "/", "./", "^^^\n", "^^^^ ^^^", "<think>\n", "</think>^^^a\n", "<a:", "<|channel|>final", "<x>\n", "```\n</think>\n"],
+    [" ", " \n", "^", "^^ ", "^^ find ", "^^ end\t", " ^^", " ^^^", " ^^^ ", "\t>\ufeff", "^^^^ delete ", "^^^a\n^^ find\n", "^^^to\n", "^^^files\na\n^^^end\n", "/", "./", "^^^\n", "^^^^ ^^^", "<think>\n", "<think>", "x </think> ", "</think>^^^a\n", "<a:", "<|channel|>final", "<x>\n", "```\n</think>\n"],
     ids=ascii,
 )  # fmt: skip
 def test_the_time_is_linear_in_the_size(piece):
