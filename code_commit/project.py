@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from code_commit.errors import Message, NotSetUpError
 from code_commit.files import Tree, decode_text, explain_unread, read_regular_file
@@ -34,6 +34,9 @@ ROLLUP_SCRIPT = "codeRollup.sh"
 LOG_FOLDER_SUFFIX = "-committing-code"
 TRANSACTION_FOLDER = ".txn"
 CONFIG_FILE = "config.toml"
+_LARGEST_STREAM = 1 << 28  # bytes
+_LARGEST_END = 16 << 20  # bytes of a build's output, at either end; a prompt takes far fewer
+_LONGEST_OUTPUT = 1 << 30  # bytes of one that cannot be read from its end
 USER_VARIABLE = "CODE_COMMIT_USER_SETTINGS"
 """The variable that keeps the user's own settings and keys out, with the value `off`: a fleet's workers have it."""
 
@@ -213,6 +216,39 @@ def read_text(path: Path, purpose: str | Message, name: str = "") -> str:
     except OSError as error:
         raise NotSetUpError(explain_unread(path, shown_path, error)) from error
     return require_text(content, shown_path, purpose)
+
+
+def read_stream(stream: IO[bytes], name: str) -> bytes:
+    """Return a user's text of any source. Raises NotSetUpError for one that is larger than any answer, or endless."""
+    content = stream.read(_LARGEST_STREAM + 1)
+    if len(content) > _LARGEST_STREAM:
+        raise NotSetUpError(f"{name} has more than {_LARGEST_STREAM:,} bytes: is it the right one?")
+    return content
+
+
+def read_stream_ends(file: IO[bytes]) -> bytes:
+    """Return a build's output of any size, of a large one its first and last lines with the size of what is between.
+
+    Raises NotSetUpError for a stream without an end.
+    """
+    head, tail, between, streamed = file.read(_LARGEST_END), bytearray(), 0, 0
+    if file.seekable():
+        read = file.tell()
+        between = max(0, file.seek(0, os.SEEK_END) - read - _LARGEST_END)
+        file.seek(read + between)
+    while piece := file.read(1 << 20):
+        tail += piece
+        between += max(0, len(tail) - _LARGEST_END)
+        del tail[:-_LARGEST_END]
+        streamed += len(piece)
+        if streamed > _LONGEST_OUTPUT:
+            raise NotSetUpError(f"the output of a build has no end after {streamed:,} bytes: name a file that has one")
+    if not between:
+        return head + tail
+    head = head[: head.rfind(b"\n") + 1 or head.rfind(b" ") + 1]  # lines or words, since a key must not be cut
+    cut = tail.find(b"\n") + 1 or tail.find(b" ") + 1 or len(tail)
+    between += _LARGEST_END - len(head) + cut
+    return head + f"[{between:,} bytes are left out here]\n".encode() + tail[cut:]
 
 
 def require_text(content: bytes, name: str, purpose: str | Message) -> str:

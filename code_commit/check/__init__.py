@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO
 
 from code_commit.build import Sandbox, choose_sandbox
 from code_commit.check.codebase import BY_NUMBER, check_prompt, needs_room, request_of, size_of, with_room
@@ -40,7 +39,16 @@ from code_commit.llm.proxies import proxy_of
 from code_commit.llm.reach import reach_of
 from code_commit.llm.vendor import ApiKey, LlmConfig, ModelChoice
 from code_commit.paths.protected import watched_from_build
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, find_user_folder, read_text, require_text
+from code_commit.project import (
+    AGENT_CONFIG,
+    BUILD_SCRIPT,
+    Project,
+    find_user_folder,
+    read_stream,
+    read_stream_ends,
+    read_text,
+    require_text,
+)
 from code_commit.prompts.layout import load_system_prompts, warn_of_overrides
 from code_commit.redaction import Redactor
 from code_commit.runs.words import count
@@ -51,7 +59,6 @@ from code_commit.terminal import shown
 __all__ = ["RunInputs", "RunPlan", "inputs_of", "inspect_run", "plan_run", "repair_inputs_of"]
 
 _STANDARD_INPUT = "-"
-_LARGEST_END = 16 << 20  # bytes of a given output, at either end; a prompt takes far fewer
 _ELSEWHERE = "install it outside the project, by pipx or uv tool"
 
 
@@ -122,7 +129,7 @@ def _read_output(source: str) -> bytes:
         raise NotSetUpError("--output is empty: name the file of a build's output, or leave the option out")
     try:
         with open(source, "rb") as file:  # noqa: PTH123 - as the user names it
-            return _read_ends(file)
+            return read_stream_ends(file)
     except OSError as error:
         advice = "name the file of a build's output, or - for standard input"
         raise NotSetUpError(f"{shown(source)} cannot be read: {error.strerror}; {advice}") from error
@@ -136,30 +143,12 @@ def _read_task_given() -> str:
     )
 
 
-def _read_ends(file: IO[bytes]) -> bytes:
-    """Return a text of any size, of a large one its first and last lines with the size of what is between them."""
-    head, tail, between = file.read(_LARGEST_END), bytearray(), 0
-    if file.seekable():
-        read = file.tell()
-        between = max(0, file.seek(0, os.SEEK_END) - read - _LARGEST_END)
-        file.seek(read + between)
-    while piece := file.read(1 << 20):
-        tail += piece
-        between += max(0, len(tail) - _LARGEST_END)
-        del tail[:-_LARGEST_END]
-    if not between:
-        return head + tail
-    head, cut = head[: head.rfind(b"\n") + 1] or head, tail.find(b"\n") + 1  # whole lines, since a key may be cut
-    between += _LARGEST_END - len(head) + cut
-    return head + f"[{between:,} bytes are left out here]\n".encode() + tail[cut:]
-
-
 def _read_standard_input(name: str, advice: Message, *, ends_alone: bool = False) -> bytes:
     """Return standard input. Raises NotSetUpError, also for a terminal: a run waits for no user."""
     if sys.stdin.isatty():
         raise NotSetUpError(f"{name} would have to be typed: pipe it in, ", *advice)
     try:
-        return _read_ends(sys.stdin.buffer) if ends_alone else sys.stdin.buffer.read()
+        return read_stream_ends(sys.stdin.buffer) if ends_alone else read_stream(sys.stdin.buffer, name)
     except OSError as error:
         raise NotSetUpError(f"{name} cannot be read: {error.strerror}") from error
 

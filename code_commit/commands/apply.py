@@ -14,7 +14,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.exchange import Response
 from code_commit.interrupts import interruptible
 from code_commit.parse import notes_of
-from code_commit.project import Project, require_text
+from code_commit.project import Project, read_stream, require_text
 from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.log import read_sight
 from code_commit.runs.progress import Progress
@@ -106,18 +106,22 @@ def _apply(run: Run, response: Response, shows: Sight | None) -> RunRecord:
 
 
 def _read_response(source: str, progress: Progress) -> str:
+    name = "the response on standard input" if source == "-" else shown(source)
     try:
-        data = _read_standard_input(progress) if source == "-" else Path(source).read_bytes()
+        if source == "-":
+            data = _read_standard_input(progress, name)
+        else:
+            with Path(source).open("rb") as file:
+                data = read_stream(file, name)
     except OSError as error:
         advice = "name the file of a saved response, or - for standard input"
         raise NotSetUpError(f"{shown(source)} cannot be read: {error.strerror}; {advice}") from error
-    name = "the response on standard input" if source == "-" else shown(source)
     return require_text(data, name, "apply the whole answer of an LLM")
 
 
-def _read_standard_input(progress: Progress) -> bytes:
+def _read_standard_input(progress: Progress, name: str) -> bytes:
     if not sys.stdin.isatty():
-        return sys.stdin.buffer.read()
+        return read_stream(sys.stdin.buffer, name)
     progress.say("Paste the response, then press Enter and Ctrl-D.")
     data = sys.stdin.buffer.read()
     if max(map(len, data.split(b"\n"))) >= _LONGEST_TERMINAL_LINE:

@@ -214,6 +214,8 @@ def test_apply_of_what_is_no_text_ends_with_2(data, said, root: Path, run_code_c
     done = run_code_commit(root, "apply", str(tmp_path / "answer"))
     assert done.returncode == 2
     assert said in done.stderr
+    endless = run_code_commit(root, "apply", "/dev/zero")
+    assert (endless.returncode, "has more than 268,435,456 bytes" in endless.stderr) == (2, True), endless.stderr
 
 
 @pytest.mark.parametrize("options", [[], ["--dry-run"], ["--build"]])

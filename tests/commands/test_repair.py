@@ -203,6 +203,23 @@ def test_of_an_output_larger_than_memory_the_ends_are_read(root: Path, tmp_path:
     assert set(kept.split("\n")) == {"CI says no", middle, ""}
 
 
+def test_an_output_without_an_end_is_refused(root: Path, run_code_commit: Run):
+    done = run_code_commit(root, "repair", "--output", "/dev/zero")
+    assert (done.returncode, "the output of a build has no end after 1,0" in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize("around", [" ", "", "\n"])
+def test_no_piece_of_a_key_is_left_where_a_large_output_is_cut(around, root: Path, tmp_path: Path):
+    part, key = 16 << 20, "test-key-0123456789abcdef"
+    log = tmp_path / "ci.log"
+    text = "a" * (part - 4_010) + around + "b" * 4_000 + key
+    log.write_text(f"{text}{'c' * 100}{text[::-1].replace(key[::-1], key)}")
+    given = repair_inputs_of(find_project(root), None, str(log)).given
+    assert given is not None
+    pieces = re.findall(rb"test-|abcdef|key-0", given)
+    assert (pieces, len(given) > part) == ([], around != ""), given[-99:]
+
+
 def test_a_key_in_a_given_output_is_censored(root: Path, run_code_commit: Run):
     key = "test-key-0123456789abcdef"
     (root / "agent-config/openai-key.txt").write_text(key)
