@@ -17,13 +17,16 @@ from code_commit.llm.words import has_error
 from code_commit.marks import find_marks
 from code_commit.settings import Price
 
+_ENDED = r"stop(?:ped)?|end(?:ed)?|eo[sdtf]|done|completed?|normal|natural|success|finish(?:ed)?(?!_reason)"
+_BESIDE = "finish|reason|of|by|turn|token|id|seq(?:uence)?|str(?:ing)?|word|text|message|output|ful|ly|found|reached"
 _ENDS = (
     ("filtered", r"filter|safety|recitation|sensitive|block|prohibited|refus|guardrail|moderat"),
     ("broken", r"error|abort|cancel|fail|insufficient|interrupt|time_?out|unavailable"),
     ("cut off", r"length|max|limit|window|trunc"),
-    ("complete", r"(?<![a-z])(stop|end|eo[sdt]|done|complete|normal|success|finish(?!_reason))"),
+    ("complete", rf"^(?=.*(?<![a-z])(?:{_ENDED}))(?:{_ENDED}|{_BESIDE}|[\W\d_])+$"),
 )
-"""The ends of an answer by the words of its finish reason; the first that fits counts."""
+"""The ends of an answer by the words of its finish reason; the first that fits counts, and all words of an ordinary
+end are known: `not_finished` and `user_stop` are none."""
 _CLOSING_FENCE = re.compile(rf"\^{{3}}[ \t]*({'|'.join(CLOSING)})?\s*")
 _OF_THOUGHTS = re.compile("reason|think|thought")  # a member with the thoughts; servers name it in many ways
 

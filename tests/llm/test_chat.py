@@ -168,6 +168,10 @@ ENDINGS = {
     "content_filter": r"filtered by the provider \(content_filter\)",
     "tool_calls": r"not finished \(finish_reason tool_calls\)",
     "function_call": "not finished",
+    "not_finished": r"not finished \(finish_reason not_finished\)",
+    "abnormal_stop": "not finished",
+    "user_stop": "not finished",
+    "FINISH_REASON_UNSPECIFIED": "not finished",
     "something_new": r"not finished \(finish_reason something_new\)",
 }
 
