@@ -75,6 +75,7 @@ class Call:
         self._timeout = self.endpoint.settings.llm_timeout if timeout is None else timeout
         self._written: list[str] = []
         self._notice: Any = None
+        self._was_empty = False
         connection.deadline = self.timing.now() + self._timeout
         connection.limit = duration(self._timeout) + " (--llm-timeout)" * (timeout is None)
 
@@ -162,16 +163,20 @@ class Call:
         way = f"name the address of the API with {self.endpoint.address_option}"
         return RefusedRequestError(reason, way, "refused", reply)
 
-    def broken(self, missing: str, reply: Reply | None = None) -> RefusedRequestError | PassingFailure:
+    def broken(
+        self, missing: str, reply: Reply | None = None, *, has_form: bool = False
+    ) -> RefusedRequestError | PassingFailure:
         """Return the failure of an answer without its end: what the stream said beside its events, else that it ended
         early. A whole reply without an answer would come again, unless the API has answered: some send one at times.
+        One that has the form of an answer may be such a one: it passes once.
         """
         if self._notice is not None:
             return self.refusal(Reply(200, {}, self._notice))
         if reply and not self.is_stream:
             held = ", ".join(shown(str(name)) for name in islice(members_of(reply.body), 8))
             said = f"{self.endpoint.host} sent a whole reply without an answer ({missing}; it has {held or 'nothing'})"
-            if self.connection.is_proven:
+            if self.connection.is_proven or (has_form and not self._was_empty):
+                self._was_empty = True
                 return PassingFailure(said, reply=reply)
             way = f"check {self.endpoint.model_option} and {self.endpoint.address_option}, or name another model"
             return RefusedRequestError(said, way, "refused", reply)

@@ -88,7 +88,7 @@ def read(call: Call, reply: Reply) -> Response:
     text = _content(member(choice, "message", "content"))
     finish = _finish_of(choice) or (DONE if text and not call.is_stream else "")
     if not finish:
-        raise call.broken("no finish_reason", reply)
+        raise call.broken("no finish_reason", reply, has_form="choices" in members_of(completion))
     if _end_of(finish) == "broken":
         errors = [member(choice, "error"), member(completion, "error")]
         raise call.refusal(reply, f"{call.endpoint.host} broke the answer off (finish_reason {finish})", errors)

@@ -146,9 +146,16 @@ NO_API = {
 
 @pytest.mark.parametrize("name", NO_API)
 def test_what_is_no_answer_and_no_refusal_is_not_asked_again(name):
+    """But once, where it has the form of an answer."""
     body, told = NO_API[name]
-    with pytest.raises(LLMError, match=told):
-        ask_chat(reply(body))
+    listener, times = Listener(), 2 if name == "no choices" else 1
+    with (
+        FakeServer(["late"], [reply(body) for _ in range(times)]) as server,
+        open_way(CHAT, server.base_url("chat"), Clock().timing()) as llm,
+    ):
+        with pytest.raises(LLMError, match=told):
+            llm.complete(PROMPT, listener)
+        assert (len(server.requests), len(listener.retries)) == (times, times - 1)
 
 
 @pytest.mark.parametrize("name", ["a page", "no choices"])
