@@ -17,16 +17,15 @@ from code_commit.llm.words import has_error
 from code_commit.marks import find_marks
 from code_commit.settings import Price
 
-_ENDED = r"stop(?:ped)?|end(?:ed)?|eo[sdtf]|done|completed?|normal|natural|success|finish(?:ed)?(?!_reason)"
-_BESIDE = "finish|reason|of|by|turn|token|id|seq(?:uence)?|str(?:ing)?|word|text|message|output|ful|ly|found|reached"
 _ENDS = (
     ("filtered", r"filter|safety|recitation|sensitive|block|prohibited|refus|guardrail|moderat"),
     ("broken", r"error|abort|cancel|fail|insufficient|interrupt|time_?out|unavailable"),
     ("cut off", r"length|max|limit|window|trunc"),
-    ("complete", rf"^(?=.*(?<![a-z])(?:{_ENDED}))(?:{_ENDED}|{_BESIDE}|[\W\d_])+$"),
+    ("another's", r"(?<![a-z])(?:ab|un|pre|partial|(?:not|no|non|early|forced?|user|client)(?![a-z]))"),
+    ("complete", r"(?<![a-z])(?:stop|end|eo[sdt]|done|complete|normal|natural|success|finish(?!_reason))"),
 )
-"""The ends of an answer by the words of its finish reason; the first that fits counts, and all words of an ordinary
-end are known: `not_finished` and `user_stop` are none."""
+"""The ends of an answer by the words of its finish reason; the first that fits counts. An end that is denied
+(`not_finished`), or that somebody else made (`user_stop`), is none of the answer."""
 _CLOSING_FENCE = re.compile(rf"\^{{3}}[ \t]*({'|'.join(CLOSING)})?\s*")
 _OF_THOUGHTS = re.compile("reason|think|thought")  # a member with the thoughts; servers name it in many ways
 
