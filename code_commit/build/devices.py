@@ -15,12 +15,10 @@ _MADE_ANEW = "null zero full random urandom tty console ptmx pts fd stdin stdout
 
 _LEADS_AROUND = re.compile(
     r"k?mem|port|cpu|dax.*|uio\d+|vfio|snapshot|mapper|(btrfs|loop)-control|autofs|input|uinput|uhid|userio"
-    r"|tty\d+|vcs.*"
+    r"|tty[1-9]\d*|vcs.*"
 )
-"""Devices that sysfs does not tell: memory, makers of disks and mounts, and a hand on another program's keyboard.
-
-From a virtual terminal of its own a build can bring that one to the front, and read what is typed there.
-"""
+"""Devices that sysfs does not tell: memory, makers of disks and mounts, a hand on another program's keyboard, other
+terminals than the one in front, and what stands on a screen."""
 
 
 def device_mounts(folder: Path = Path("/dev"), sysfs: Path = Path("/sys")) -> Iterator[str]:

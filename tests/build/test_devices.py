@@ -10,7 +10,8 @@ from code_commit.build.devices import device_mounts
 
 DEVICES = {  # the number of each, its place among the kernel's devices, and whether it is kept
     "hwrng": (10, 183, "virtual/misc/hw_random", True),
-    "tty0": (4, 0, "virtual/tty/tty0", False),
+    "tty0": (4, 0, "virtual/tty/tty0", True),
+    "tty7": (4, 7, "virtual/tty/tty7", False),
     "ttyS0": (4, 64, "pnp0/00:00/tty/ttyS0", True),
     "vcsa1": (7, 129, "virtual/vc/vcsa1", False),
     "dri/card0": (226, 0, "pci0/vga/drm/card0", True),
