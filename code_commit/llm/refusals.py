@@ -285,7 +285,7 @@ def _advice_by_status(matter: _Matter, endpoint: Endpoint) -> _Advice:
 def _mend_address(endpoint: Endpoint) -> str:
     """Return what may be wrong with an address that has nothing at the API's path, "" if nothing looks so."""
     url, _, query = endpoint.base_url.partition("?")
-    if endpoint.path and url.endswith(endpoint.path):
+    if endpoint.path and re.search(rf"{endpoint.path}(/v\d\w*)?$", url):  # the version, where we add one
         return f"; leave {endpoint.path} out of it"
     if "/deployments/" in url:  # of Azure OpenAI, whose addresses have no /v1 then
         return "" if "api-version=" in query else "; Azure wants ?api-version=... at its end"

@@ -103,6 +103,16 @@ def test_at_the_deadline_the_job_is_cancelled(name):
 
 
 @pytest.mark.parametrize("name", JOBS)
+def test_an_earlier_call_s_job_is_waited_for_no_longer_than_was_said(name):
+    clock, waits = Clock(), Fault("status", "poll", 999, body={"id": "resp_1", "status": "queued"})
+    with FakeServer([], [waits]) as server:
+        with open_way(WAYS[name], server.base_url(WAYS[name].provider), clock.timing(), timeout=1000) as llm:
+            with pytest.raises(LLMError, match=r"within 10\.0 s"):
+                llm.fetch("resp_1", Listener(), 0.0, 10.0)
+    assert clock.ahead <= 10
+
+
+@pytest.mark.parametrize("name", JOBS)
 def test_a_lost_creation_is_repeated_only_so_often(name):
     listener = Listener()
     with FakeServer(["x"], [Fault("drop_mid_body", times=99)]) as server:

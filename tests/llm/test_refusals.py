@@ -3,30 +3,33 @@
 from pathlib import Path
 
 import pytest
+from asking import WAYS, open_way
 
 from code_commit.errors import LLMError
 from code_commit.llm.http import Endpoint, Reply
 from code_commit.llm.refusals import RefusedRequestError, refusal_of
 from code_commit.settings import Settings
 
+HERE = "http://127.0.0.1:9"
+
 
 @pytest.mark.parametrize(
-    ("given", "api", "end"),
+    ("given", "way", "end"),
     [
-        ("", "/chat/completions", "; try http://127.0.0.1:9/v1"),
-        ("/v1", "/chat/completions", "(http://127.0.0.1:9/v1)"),
-        ("/v1/chat/completions", "/chat/completions", "/chat/completions); leave /chat/completions out of it"),
-        ("/v1/messages?a=b", "/messages", "; leave /messages out of it"),
-        ("/openai/deployments/d", "/chat/completions", "; Azure wants ?api-version=... at its end"),
-        ("/openai/deployments/d?api-version=1", "/chat/completions", "d?api-version=1)"),
-        ("/v1", "/responses", "; if only Chat Completions are served there, name the model chat:m"),
+        (HERE, "chat", "; try http://127.0.0.1:9/v1"),
+        (f"{HERE}/v1", "chat", "(http://127.0.0.1:9/v1)"),
+        (f"{HERE}/v1/chat/completions", "chat", "/chat/completions); leave /chat/completions out of it"),
+        (f"{HERE}/v1/messages?a=b", "messages", "; leave /messages out of it"),
+        (f"{HERE}/v1/interactions", "interactions", "; leave /interactions out of it"),
+        (f"{HERE}/openai/deployments/d", "chat", "; Azure wants ?api-version=... at its end"),
+        (f"{HERE}/openai/deployments/d?api-version=1", "chat", "d?api-version=1)"),
+        (f"{HERE}/v1", "responses", "; if only Chat Completions are served there, name the model chat:gpt-6.2-sol"),
+        ("", "responses", "(https://api.openai.com/v1)"),
     ],
 )
-def test_an_address_that_is_not_there_is_mended(given, api, end):
-    endpoint = Endpoint("m", f"http://127.0.0.1:9{given}", Settings(), Path(), "", str, path=api)
-    assert str(refusal_of(Reply(404, {}, "not found"), endpoint, 0.0)).endswith(end)
-    theirs = endpoint._replace(is_vendors=True)
-    assert "chat:" not in str(refusal_of(Reply(404, {}, "not found"), theirs, 0.0))
+def test_an_address_that_is_not_there_is_mended(given, way, end):
+    with open_way(WAYS[way], given) as llm:
+        assert str(refusal_of(Reply(404, {}, "not found"), llm._endpoint, 0.0)).endswith(end)
 
 
 def test_a_refused_key_is_mended_where_it_comes_from():
