@@ -115,12 +115,15 @@ def test_a_build_that_cannot_tell_is_not_paid_for(name, project_folder: Path, ru
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 def test_what_the_sandbox_refuses_is_not_paid_for(project_folder: Path, run_code_commit: Run):
-    (project_folder / "build.sh").write_text("#!/bin/sh\nset -e\ntouch build.sh\ngrep -qx ok ok.txt\n")
+    (project_folder / "build.sh").write_text("#!/bin/sh\nset -e\n[ -e made ] || touch build.sh\ngrep -qx ok ok.txt\n")
     done = run_code_commit(project_folder, "--build-first", *recorded(project_folder, RIGHT), "--sandbox", "guard")
     assert done.returncode == 5, done.stderr
     assert "the sandbox made build.sh fail, so nothing was sent: " in done.stderr
     assert "--sandbox off" in done.stderr
     assert record(project_folder)["attempts"] == []
+    (project_folder / "made").touch()
+    assert run_code_commit(project_folder, "resume").returncode == 0
+    assert record(project_folder)["first_build"]["refused"] == "", "it was built once more"
 
 
 @pytest.mark.slow

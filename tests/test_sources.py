@@ -297,6 +297,9 @@ def test_the_users_address_is_for_the_models_of_its_provider_alone(project, user
     write(project.agent_config, 'model = "chat:other"\n')
     settings = load_settings(project, {}, {})
     assert check_base_url(choose_model(settings.model), settings) == ELSEWHERE
+    write(user, f'model = "openai"\nbase_url = "{ELSEWHERE}"\n')
+    with pytest.raises(NotSetUpError, match="is for openai, and the model is chat:other"):
+        check_base_url(choose_model("chat:other"), load_settings(project, {}, {}))
 
 
 def test_check_says_where_each_value_comes_from(project_folder, user, run_code_commit: Run):

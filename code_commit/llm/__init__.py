@@ -258,9 +258,9 @@ class NetworkLLM:
 
     def _price(self, reply: Reply, bid: Bid | None, reserved: float) -> Settlement:
         usage = self._api.usage(reply.body)
-        cost = cost_of(self._choice, self._endpoint.settings, usage, bid.tokens if bid else 0)
-        if bid is None:
-            return Settlement(reserved, usage, cost)
+        if bid is None:  # no price is known
+            return Settlement(usage=usage)
+        cost = cost_of(self._choice, self._endpoint.settings, usage, bid.tokens)
         is_known = bid.usd <= reserved + ROUNDING  # which part of the reservation is the answer's
         most = reserved if is_known else max(0.0, reserved - (cost or 0.0))
         return Settlement(reserved, usage, cost, min(bid.unsettled_after(usage), most))

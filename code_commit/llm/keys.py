@@ -188,7 +188,7 @@ def _key_problem(value: str, shortest: int = SHORTEST_KEY) -> str | None:
 
 def choose_selector(settings: Settings, own: ModelChoice, keys: Keys, root: Path) -> LlmConfig:
     """Return the LLM that chooses files, with its fallback. Raises NotSetUpError."""
-    choice = choose_model(settings.select_model, keys, keys.unfit, "select_model") if settings.select_model else own
+    choice = choose_model(settings.select_model, setting="select_model") if settings.select_model else own
     if choice.provider != own.provider:
         settings = for_another_address(settings)._replace(base_url="")
     if choice != own:

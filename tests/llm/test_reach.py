@@ -12,11 +12,12 @@ from command import Run, git, the_log
 from fake_server import FakeServer, Fault
 
 from code_commit.errors import NotSetUpError
-from code_commit.llm.keys import find_secrets, key_of, load_keys
-from code_commit.llm.models import check_base_url, choose_fallback, choose_model
+from code_commit.llm.keys import ApiKey, Keys, choose_selector, find_secrets, key_of, load_keys
+from code_commit.llm.models import check_base_url, choose_fallback, choose_model, context_window
 from code_commit.llm.reach import reach_of
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project, find_project
+from code_commit.settings import Settings
 from code_commit.sources import load_settings
 
 RIGHT = "^^^ok.txt\nok\n^^^end\n"
@@ -151,6 +152,17 @@ def test_a_fallback_has_the_way_that_stands_beside_its_own_model(project, user):
     write(user, f'model = "openai"\n{USERS}')
     write(project.agent_config, f'model = "chat:m"\nbase_url = "{THEIRS}"\nfallback_model = "openai"\n')
     assert (reach_in(project).headers, reach_in(project, role="fallback").headers) == ({}, {"X-Token": TOKEN})
+
+
+@pytest.mark.parametrize("other", ["openai", "openai:gpt-5.5"])
+def test_a_fallback_or_chooser_of_another_provider_has_its_own_address_and_window(other, project, user):
+    settings = f'context_window = 9000\nselect_model = "{other}"\nfallback_model = "{other}"\n'
+    write(project.agent_config, f'model = "chat:m"\nbase_url = "{THEIRS}"\n{settings}')
+    settings, keys = load_settings(project, {}, {}), Keys({"openai": ApiKey("openai", KEY, "a test")})
+    own = choose_model(settings.model)
+    for llm in (choose_selector(settings, own, keys, project.root), choose_fallback(own, settings)):
+        assert check_base_url(llm.choice, llm.settings) == "https://api.openai.com/v1"
+        assert context_window(llm.choice, llm.settings) == context_window(llm.choice, Settings()) > 9000
 
 
 def test_headers_of_the_project_are_added_by_their_names(project, user):
