@@ -68,6 +68,20 @@ def test_what_a_run_changed_and_its_undo_as_calls(project_folder: Path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_diff_and_undo_as_calls_know_key_work_tree_and_attempt(project_folder: Path):
+    (project_folder / ".git").rename(project_folder.parent / ".git")
+    git(project_folder, "add", "-A")
+    key, wrong = "key-of-the-test-0123456789", "^^^ok.txt\nno\n^^^end\n"
+    model = record_answers(project_folder, wrong, f"^^^ok.txt\nok\n^^^end\n^^^b.txt\n{key}\n^^^end\n")
+    assert run(project_folder, model=model).exit_code == 0
+    (project_folder / "agent-config" / "openai-key.txt").write_text(key)
+    (project_folder / "agent-config" / "openai-key.txt").chmod(0o600)
+    found = api.diff(project_folder).diff.decode()
+    assert ("+++ b/project/b.txt" in found, key in found) == (True, False), found
+    assert api.undo(project_folder, attempt=2).exit_code == 0
+    assert ((project_folder / "ok.txt").read_text(), (project_folder / "b.txt").exists()) == ("no\n", False)
+
+
 def test_ctrl_c_in_a_call_is_recorded_as_an_interruption(project_folder: Path):
     """Python's own handler raises KeyboardInterrupt, which no handler of ours has seen."""
 

@@ -114,16 +114,20 @@ def test_a_build_that_cannot_tell_is_not_paid_for(name, project_folder: Path, ru
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
-def test_what_the_sandbox_refuses_is_not_paid_for(project_folder: Path, run_code_commit: Run):
+@pytest.mark.parametrize(("words", "attempts"), [(["--build-first"], 0), ([], 1)])
+def test_what_the_sandbox_refuses_is_not_paid_for(words, attempts, project_folder: Path, run_code_commit: Run):
     (project_folder / "build.sh").write_text("#!/bin/sh\nset -e\n[ -e made ] || touch build.sh\ngrep -qx ok ok.txt\n")
-    done = run_code_commit(project_folder, "--build-first", *recorded(project_folder, RIGHT), "--sandbox", "guard")
+    done = run_code_commit(project_folder, *words, *recorded(project_folder, RIGHT), "--sandbox", "guard")
     assert done.returncode == 5, done.stderr
-    assert "the sandbox made build.sh fail, so nothing was sent: " in done.stderr
+    said = "no repair was asked for" if attempts else "nothing was sent"
+    assert f"the sandbox made build.sh fail, so {said}: " in done.stderr
     assert "--sandbox off" in done.stderr
-    assert record(project_folder)["attempts"] == []
+    assert len(record(project_folder)["attempts"]) == attempts
     (project_folder / "made").touch()
     assert run_code_commit(project_folder, "resume").returncode == 0
-    assert record(project_folder)["first_build"]["refused"] == "", "it was built once more"
+    (attempt,) = record(project_folder)["attempts"]
+    build = attempt["build"] if attempts else record(project_folder)["first_build"]
+    assert build["refused"] == "", "it was built once more"
 
 
 @pytest.mark.slow
