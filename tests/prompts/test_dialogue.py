@@ -60,3 +60,5 @@ def test_each_answer_of_the_short_layout_is_a_message_and_the_next_one_says_what
         ("user", "do\n\nNOW\n"),
     )
     assert shorter.dialogue[-1] == later.dialogue[-1]
+    assert next_prompt(task, outcomes, longest=len(later.text)) == later
+    assert next_prompt(task, outcomes, longest=1) == shorter, "what came of the latest answer is always told"
