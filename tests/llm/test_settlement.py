@@ -204,6 +204,18 @@ def test_a_fetched_job_costs_no_more_than_was_reserved_for_it(way):
     assert 0 < settlement.cost_usd < settlement.cost_usd + settlement.unsettled_usd == pytest.approx(0.05)
 
 
+@pytest.mark.parametrize("way", ALL)
+def test_an_answer_of_the_log_is_read_again_whether_or_not_it_is_counted(way):
+    listener, prices = Listener(), {WAYS[way].model: PRICE}
+    with FakeServer(["ok"]) as server:
+        with open_way(WAYS[way], server.base_url(WAYS[way].provider), prices=prices) as llm:
+            cost = llm.complete(PROMPT, listener).settlement.cost_usd
+            for reserved in (None, 0.5):
+                again = llm.read_again(listener.replies[-1][2], PROMPT, Listener(), reserved)
+                assert (again.text, again.settlement.cost_usd) == ("ok", cost)
+                assert again.settlement.reserved == (reserved or 0.0)
+
+
 def test_numbers_that_are_no_json_become_null():
     answer = b'{"id": "r", "status": "completed", "a": NaN, "b": [-Infinity, 1e999], "c": 1.5}'
     asked = Asking("responses", [reply(answer)])
