@@ -311,6 +311,10 @@ def test_a_lost_answer_stands_at_its_bound_beside_what_was_settled():
     record.finished = record.error = None
     record.attempts[1].unsettled_usd = []
     assert recorded_cost(record).settled is None
+    record.finished, record.error = "now", RunError("network")
+    for begun in ({"job_id": "resp_1"}, {"finish_reason": "stop"}):
+        record.attempts[1] = Attempt(2, "retry", **begun)
+        assert recorded_cost(record).settled is None
 
 
 def test_the_choice_of_files_counts_where_it_has_a_price():
