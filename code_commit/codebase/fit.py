@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from itertools import chain, islice
 from typing import ClassVar, NamedTuple
 
@@ -172,10 +172,10 @@ class Fill(Strategy):
 
     def pack(self, ranked: Sequence[Section], budget: _Budget) -> "_Packed":
         """Return the texts of files, the parts and the names that fill the budget."""
-        room, wanted = budget.room, self._wanted()
+        room = budget.room
         known = ranked[: len(budget.add(_names(ranked), room // _SHARE_OF_NAMES, misses=0))]
         parts = budget.add(self.in_part(file for file in known if file.name in self.parts), room // 2)
-        wanted = wanted.difference(parts)
+        wanted = self._wanted(known).difference(parts)
         whole = budget.add(_texts(known, wanted), budget.room - room // _SHARE_OF_OUTLINES)
         others = (file for file in known if file.name not in whole and file.name not in parts)
         parts |= budget.add(self.in_part(others), misses=_MOST_TOO_LONG)
@@ -183,10 +183,10 @@ class Fill(Strategy):
         budget.add(_names(ranked[len(known) :]), misses=0)
         return _Packed(whole, parts, {name for name in budget.texts if not (name in whole or name in parts)})
 
-    def _wanted(self) -> set[str]:
-        """Return all files, without images, and unnamed ones that serve no task or are shown by their heads."""
-        names = {file.name for file in self.survey.files}.difference(self.survey.pictured)
-        return names.difference(_idle(self.survey.files).union(self.heads) - self.named())
+    def _wanted(self, files: Sequence[Section]) -> set[str]:
+        """Return the files without images, and unnamed ones that serve no task or are shown by their heads."""
+        names = {file.name for file in files}.difference(self.survey.pictured)
+        return names.difference(_idle(files).union(self.heads) - self.named())
 
     def outline(self, file: Section) -> str:
         lines = outline(file.name, file.content, numbered=self.edits and file.bytes > PART)
@@ -363,7 +363,8 @@ def _lay_out(
     told = strategy.words_of_names + list_names(named, strategy.sized)
     told += _UNNAMED.format(len(unnamed), count_by_folder(unnamed, longest)) if unnamed else ""
     texts.append(f"{NAMES_LINE}\n{told}\n" if named or unnamed else "")
-    views.update((file.name, Name(file.bytes)) for file in chain(named, unnamed))
+    as_name = cache(Name)  # many files have the same size
+    views.update((file.name, as_name(file.bytes)) for file in chain(named, unnamed))
     return "".join(texts), views
 
 

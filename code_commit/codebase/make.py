@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 from textwrap import indent
 from typing import TYPE_CHECKING
@@ -159,19 +160,20 @@ def fitted(selection: Selection, redactor: Redactor, tokens: int, strategy: "Str
             f"{tokens:,} tokens are too few for even one file: allow more, or use a model with a larger window"
         )
     left_out = {reason: dict(names) for reason, names in selection.left_out.items()}
-    if only_named := {name: count(view.size, "byte") for name, view in views.items() if isinstance(view, Name)}:
+    told = cache(lambda size: count(size, "byte"))  # many files have the same
+    if only_named := {name: told(view.size) for name, view in views.items() if isinstance(view, Name)}:
         left_out[select.NO_ROOM if isinstance(strategy, Fill) else select.NOT_CHOSEN] = only_named
     notes = ""
     if isinstance(strategy, Chosen):
         seen, mentions = {*sizes, *of_kind(views, Part)}, strategy.survey.mentions
         uses = find_uses([name for name in strategy.names if name not in mentions.lines], rank(strategy.survey), seen)
-        told = {
+        facts = {
             "why these files were chosen": words[:_LONGEST_WORDS],
             "change logs": tell_logs(wants, seen),
             "what was chosen, in files not shown": show_mentions(uses),
             "in files not shown": show_mentions(mentions, seen, again=True),
         }
-        notes = redactor.redact_text(_notes(told, limit))
+        notes = redactor.redact_text(_notes(facts, limit))
     warnings = [*selection.warnings, *_cuts(views, {*long, *context})]
     about = left_out, _untracked(selection, sizes), warnings
     return Codebase([text, notes, end], {**_hidden(selection.left_out), **views}, "made", *about)

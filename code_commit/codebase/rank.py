@@ -101,13 +101,15 @@ def score(signals: Signals) -> float:
 class Survey:
     """The files, and what reading them once told about the query: the signals of each, and the lines with its names.
 
-    `judges` are the files that build.sh names. `pictured` files are embedded images for the most part.
+    `near` has the signal `words` of each file: equal signals are one object without it. `judges` are the files that
+    build.sh names. `pictured` files are embedded images for the most part.
     """
 
     query: str
     words: Sequence[str]
     shared: SharedWords
     files: Sequence[Section]
+    near: Sequence[float]
     signals: Sequence[Signals]
     mentions: Mentions = field(default_factory=Mentions)
     judges: Collection[str] = ()
@@ -131,7 +133,7 @@ class _Words:
         self.names, self.parts = dict[str, re.Pattern[str]](), dict[str, set[int]]()
         self._look_for(self.code | self.first | self.long)
         self.parts |= {name: self._parts_of(name) for name in self.joined}
-        self.counts = {word: array("H") for word in self.words}  # by file: numbers of their own for all take more room
+        self.counts = array("H")  # of each word in each file: numbers of their own take more room
         self.finders = [(word, _finder(word)) for word in self.words]
         self.may_share = _finder(self.own.pattern) if len(self.own.words) > 1 else None
         self.defined = defaultdict[str, list[int]](list)
@@ -148,6 +150,11 @@ class _Words:
         """Return numbers of words: without one of them a file does not hold the name."""
         return {number for number, word in enumerate(self.words) if word in name.lower()}
 
+    def held_by(self, word: str) -> list[int]:
+        """Return the numbers of the files that hold a word."""
+        column = self.counts[self.words.index(word) :: len(self.words)]
+        return [number for number, times in enumerate(column) if times]
+
     def adopt(self, names: Collection[str], output: str) -> None:
         """Look for names for a query without own ones: those it shares a word with, then those of a build's output."""
         printed = dict.fromkeys(CODE.findall(_PATH.sub(" ", output)))
@@ -163,8 +170,7 @@ class _Words:
         text = file.text
         lower = text.lower()
         counts = [lower.count(word) if is_in(lower) else 0 for word, is_in in self.finders]
-        for column, times in zip(self.counts.values(), counts, strict=True):
-            column.append(min(times, _MOST_COUNTED))
+        self.counts.extend(min(times, _MOST_COUNTED) for times in counts)
         held = {number for number, times in enumerate(counts) if times}
         may_define = self.may_define is not None and self.may_define(lower)
         may_tell = CHANGE_LOG.fullmatch(file.name) is None
@@ -222,13 +228,13 @@ def survey_files(
         words.read(file, len(found))
         used.read(file)
         found.append(file)
-    holding = {word: sum(map(bool, column)) for word, column in words.counts.items()}
+    holding = {word: len(words.held_by(word)) for word in words.words}
     code = identifiers(task.text, found)
     defining, rare = _defining(words, found, holding, code)
-    by_words, touched = _by_words(found, words, holding), _touched(words, commits)
-    signals = [
+    near, touched = _by_words(found, words, holding), _touched(words, commits)
+    words.counts = array("H")  # they are not needed any more
+    signals = (
         Signals(
-            words=near,
             touched=touched.get(file.name, 0),
             defines=number in defining,
             in_scope=bool(task.scope) and task.scope.issubset(pieces_of(file.name)),
@@ -236,8 +242,9 @@ def survey_files(
             is_wrapped=number in wrapped,
             is_last=bool(_LAST.fullmatch(file.name) or (CHANGE_LOG.fullmatch(file.name) and "/" in file.name)),
         )
-        for number, (file, near) in enumerate(zip(found, by_words, strict=True))
-    ]
+        for number, file in enumerate(found)
+    )
+    known = dict[Signals, Signals]()
     code_names = identifiers(NO_NAMES.sub("", task.text), found)
     told = code_names or words.long.union(words.adopted)
     lines = {name: lines for name, lines in words.lines.lines.items() if name in told or name in words.joined}
@@ -246,7 +253,8 @@ def survey_files(
         words=words.words,
         shared=words.shared,
         files=found,
-        signals=signals,
+        near=near,
+        signals=[known.setdefault(each, each) for each in signals],
         mentions=Mentions(
             words.words, lines, told.difference(code_names, words.adopted), words.lines.alike, used.missing
         ),
@@ -265,26 +273,27 @@ def _defining(
     rare = set().union(*(few.get(name, ()) for name in words.first))
     for word, files in holding.items():
         if files <= _RARE and len(word) >= _LONG and word in beginning(words.query).lower():
-            rare.update(number for number, times in enumerate(words.counts[word]) if times)
+            rare.update(words.held_by(word))
     return set().union(*(few.get(name, ()) for name in code)), rare
 
 
-def _by_words(files: Sequence[Section], words: _Words, holding: Mapping[str, int]) -> list[float]:
+def _by_words(files: Sequence[Section], words: _Words, holding: Mapping[str, int]) -> Sequence[float]:
     """Return how near each file is to the query by its words (BM25), 1 for the best."""
     weights = _weights(words, holding, len(files))
     average = sum(file.bytes for file in files) / max(len(files), 1) or 1
-    scores = []
+    scores = array("d")
     for number, file in enumerate(files):
         length = 1 - _LENGTH + _LENGTH * file.bytes / average
         name, near = file.name.lower(), 0.0
-        for word, column in words.counts.items():
-            if not (times := column[number]) and word not in name:
+        counts = words.counts[number * len(words.words) : (number + 1) * len(words.words)]
+        for word, times in zip(words.words, counts, strict=True):
+            if not times and word not in name:
                 continue
             in_text = times * (_SATURATION + 1) / (times + _SATURATION * length)
             near += weights[word] * (in_text + _IN_PATH * (word in name))
         scores.append(near)
     best = max(scores, default=0) or 1
-    return [near / best for near in scores]
+    return array("d", (near / best for near in scores))
 
 
 def _weights(words: _Words, holding: Mapping[str, int], most: int, power: float = 1.0) -> dict[str, float]:
@@ -319,6 +328,7 @@ def rank(survey: Survey, named: Collection[str] = (), context: Collection[str] =
     def worth(number: int) -> float:
         name, signals = survey.files[number].name, survey.signals[number]
         signals = signals._replace(
+            words=survey.near[number],
             is_named=name in named,
             is_context=name in context,
             is_script=name == BUILD_SCRIPT,
@@ -334,14 +344,16 @@ def rank(survey: Survey, named: Collection[str] = (), context: Collection[str] =
 def add_files(survey: Survey, files: Iterable[Section]) -> Survey:
     """Return the survey with files that it did not read, as of no worth."""
     added = list(files)
-    return replace(survey, files=[*survey.files, *added], signals=[*survey.signals, *(Signals() for _ in added)])
+    signals, near = [*survey.signals, *(Signals() for _ in added)], [*survey.near, *(0.0 for _ in added)]
+    return replace(survey, files=[*survey.files, *added], near=near, signals=signals)
 
 
 def within(survey: Survey, folders: Collection[str]) -> Survey:
     """Return what the survey tells about the files below folders."""
     kept = [number for number, file in enumerate(survey.files) if not folders_of([file.name]).isdisjoint(folders)]
-    files, signals = [survey.files[number] for number in kept], [survey.signals[number] for number in kept]
-    return replace(survey, files=files, signals=signals, mentions=Mentions(), judges=(), pictured=())
+    files, near = [survey.files[number] for number in kept], [survey.near[number] for number in kept]
+    signals = [survey.signals[number] for number in kept]
+    return replace(survey, files=files, near=near, signals=signals, mentions=Mentions(), judges=(), pictured=())
 
 
 def _finder(pattern: str) -> Callable[[str], bool]:
