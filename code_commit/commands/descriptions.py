@@ -27,6 +27,9 @@ _MAY_RUN_NONE = re.compile(
     r"(?i)pass-?with-?no-?tests|\s--test\b|\bmocha\b|\btape\b|phpunit|paratest|\bpest\b|artisan test"
 )
 """The runners in a script that pass where they find no test."""
+_MAY_SKIP_ALL = re.compile(r"(?<![\w-])(?:(?:jest|vitest)(?:\.m?js)?|react-scripts test)(?=[\s\"';&|]|$)")
+_REPORTS_ELSEWHERE = re.compile(r"reporter|--json")
+"""The runners that pass where all tests are skipped, and what keeps them from saying how many passed."""
 _JS_SETTINGS = ("jest.config.*", "vitest.config.*", "vite.config.*")
 _FOR_PYTEST = re.compile(r"^(?:(?:async )?def test_|(?:import|from) pytest\b)", re.MULTILINE)
 """A test that unittest does not run."""
@@ -176,7 +179,8 @@ def _read_npm(folder: Folder, facts: Facts) -> None:
         texts += (folder.text(name) for name in folder.find(" ".join(f"{inner}{name}" for name in _JS_SETTINGS)))
         members = (folder.json(name) for name in folder.find(f"{inner}package.json") if inner)
         texts += (_reached(mapping(member.get("scripts")), "test") for member in members)
-    may_run_none = any(map(_MAY_RUN_NONE.search, texts))
+    may_skip_all = any(map(_MAY_SKIP_ALL.search, texts)) and not any(map(_REPORTS_ELSEWHERE.search, texts))
+    may_run_none = may_skip_all or any(map(_MAY_RUN_NONE.search, texts))
     installs = any(mapping(package.get(name)) for name in ("dependencies", "devDependencies", "optionalDependencies"))
     facts.add(npm=test or build, npm_build=build, npm_test=test, npm_counts=may_run_none, npm_installs=installs)
     facts.add(npm_trusted=test and not may_run_none)
@@ -272,7 +276,8 @@ def _read_ruby(folder: Folder, facts: Facts) -> None:
     rake_test = not rails and test_task and (minitest or not rspec)
     facts.add(rake_test=rake_test, rake_spec=not rails and not rake_test and spec_task)
     facts.add(rake_default=not (rails or rspec or rake_test or spec_task) and is_good)
-    facts.add(ruby=rails or rspec or rake_test or spec_task or is_good)
+    facts.add(minitest=minitest and not (rails or test_task or is_good))
+    facts.add(ruby=rails or rspec or rake_test or spec_task or is_good or minitest)
 
 
 def _read_make(folder: Folder, facts: Facts) -> None:

@@ -115,6 +115,21 @@ RUNNERS = {
         "> jest --passWithNoTests --maxWorkers=2\nNo tests found, exiting with code 0",
         "\x1b[1mTests:       \x1b[22m\x1b[32m1 passed\x1b[39m, 1 total",
     ),
+    "jest that skips all": (
+        {"package.json": '{"scripts": {"test": "npx jest"}}', "../tools/npm": SAYS},
+        "Test Suites: 1 skipped, 1 passed, 1 of 2 total\nTests:       2 skipped, 1 todo, 3 total",
+        "Test Suites: 1 skipped, 1 passed, 1 of 2 total\nTests:       2 skipped, 1 passed, 3 total",
+    ),
+    "vitest that skips all": (
+        {"package.json": '{"scripts": {"test": "vitest"}}', "../tools/npm": SAYS},
+        " Test Files  2 skipped (2)\n      Tests  1 skipped | 1 todo (2)",
+        " Test Files  1 passed | 1 skipped (2)\n      Tests  1 passed | 1 skipped (2)",
+    ),
+    "minitest without rake": (
+        {"test/test_a.rb": "", "lib/a.rb": "", "../tools/ruby": SAYS},
+        "2 runs, 0 assertions, 0 failures, 0 errors, 2 skips",
+        "2 runs, 1 assertions, 0 failures, 0 errors, 1 skips",
+    ),
     "a script of a script": (
         {
             "package.json": '{"scripts": {"test": "npm run unit", "unit": "vitest run"}}',
@@ -307,6 +322,10 @@ def test_a_build_fails_where_its_runner_finds_no_test(kind: str, tmp_path: Path)
     assert max(map(len, script.split("\n"))) <= 80
     assert build(root, SAID=none).returncode != 0
     assert build(root, SAID=some, CODE="3").returncode in {3, 123}, "xargs has a code of its own"
+
+
+def test_a_runner_that_reports_elsewhere_is_trusted(tmp_path: Path):
+    assert "counted" not in script_for(tmp_path, {"package.json": '{"scripts": {"test": "vitest --reporter=junit"}}'})
 
 
 def test_a_go_build_that_fails_beside_a_test_that_passes_says_nothing_of_none(tmp_path: Path):
