@@ -28,7 +28,7 @@ from code_commit.status import Status
 _PASSES_HERE = f"{BUILD_SCRIPT} passes here.\n"
 _NOT_SEEN_HERE = (
     f"the given failure was not seen here: {BUILD_SCRIPT} passes before any change, so its passing afterwards does not"
-    " show that the failure is mended"
+    " show that the failure is fixed"
 )
 _GIVEN = "\nOutput of a build that failed elsewhere:\n"
 
@@ -114,7 +114,7 @@ def _build(plan: RunPlan, log: RunLog, builder: Builder) -> None:
     result = build_log.result
     if result.timed_out:
         raise BuildError(
-            f"{BUILD_SCRIPT} did not end within {duration(plan.settings.build_timeout)}, so nothing was sent: mend it,"
+            f"{BUILD_SCRIPT} did not end within {duration(plan.settings.build_timeout)}, so nothing was sent: fix it,"
             " or use a longer ",
             Named("build_timeout"),
         )

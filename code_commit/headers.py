@@ -30,12 +30,12 @@ def check_headers(table: Mapping[str, object]) -> dict[str, Value]:
         if not is_name(name):
             raise ValueError(f"has {shown(name)}, which is no header that may be set")
         if len([each for each in table if each.lower() == name.lower()]) > 1:
-            raise ValueError(f"has {shown(name)} twice: letter case makes no other header")
+            raise ValueError(f"has {shown(name)} twice: upper and lower case do not matter")
         if isinstance(value, str):
             checked[name] = require_value(value, shown(name))
         elif isinstance(value, Mapping) and len(value) == 1 and (source := next(iter(value))) in _SOURCES:
             if not isinstance(value[source], str) or not value[source]:
-                raise ValueError(f"has {shown(name)}, whose {source} names nothing")
+                raise ValueError(f"has {shown(name)}, whose {source} is empty")
             checked[name] = {source: value[source]}
         else:
             raise ValueError(f'has {shown(name)}, which must be a text, {{env = "NAME"}} or {{file = "PATH"}}')

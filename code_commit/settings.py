@@ -208,7 +208,7 @@ class Settings(NamedTuple):
     fallback_base_url: Annotated[str, Setting("the fallback's address if not the vendor's", "URL")] = ""
     key_command: Annotated[
         str,
-        CommandSetting("a program that prints the API key, run once and after a refusal", "COMMAND"),
+        CommandSetting("a program that prints the API key, run once, and again if the key is refused", "COMMAND"),
         *(RESUME, ROLLUP, REACH, OWN),
     ] = ""
     max_repairs: Annotated[

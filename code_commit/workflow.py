@@ -166,7 +166,7 @@ def change_files(run: Run, response: Response, shows: Sight | None, attempt: Att
     ours = {path for path, (was_there, _) in presence(log.record.attempts).items() if not was_there}
     replaced = [change.path for change in changes.changes if change.original is not None and change.path not in ours]
     if mixed := untracked_before(run.plan.tree, replaced):
-        log.add_warning("review", f"git does not track {listed(mixed)}: git diff cannot show what stood there")
+        log.add_warning("review", f"git does not track {listed(mixed)}: git diff cannot show what was there")
     _warn_of_first_build(log, [change.path for change in attempt.record.changes])
     if run.approve is not None and attempt.record.changes:
         _wait_for_approval(run.approve, run.plan.settings, attempt)
@@ -185,7 +185,7 @@ def _warn_of_first_build(log: RunLog, changed: Collection[str]) -> None:
         log.add_warning(
             "review",
             f"a build had changed {listed(both)} (unless you had) before the answer did: git diff shows both,"
-            " code-commit diff the answer's part alone, and undo takes back no more",
+            " code-commit diff only the answer's part, and undo takes back only that",
         )
 
 

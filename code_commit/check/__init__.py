@@ -101,7 +101,7 @@ def repair_inputs_of(project: Project, words: str | None, output: str | bytes | 
     `output` is bytes, or the name of a file that holds it; `-` stands for standard input. Raises NotSetUpError.
     """
     if words == _STANDARD_INPUT == output:
-        raise NotSetUpError("-m - and --output - both read standard input: give one of them otherwise")
+        raise NotSetUpError("-m - and --output - both read standard input: give one of them in another way")
     query = _read_task_given() if words == _STANDARD_INPUT else words
     given = _read_output(output) if isinstance(output, str) else output
     excluded = _pattern_of(project, output) if isinstance(output, str) else ""

@@ -73,7 +73,7 @@ def check_ignore_line(project: Project) -> None:
             f".gitignore lacks the line /{AGENT_CONFIG}: add and commit it, so that no API key is committed"
         )
     if not ignored_paths(project, [f"{AGENT_CONFIG}/query.txt"]):
-        raise NotSetUpError(f".gitignore has /{AGENT_CONFIG}, but a later rule takes it back: remove that rule")
+        raise NotSetUpError(f".gitignore has /{AGENT_CONFIG}, but a later rule includes it again: remove that rule")
 
 
 def check_nothing_is_tracked(project: Project) -> None:

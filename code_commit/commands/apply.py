@@ -55,7 +55,9 @@ class Arguments:
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("response", metavar="FILE", help="the saved response; - reads it from standard input")
     parser.add_argument("--build", action="store_true", help="then run build.sh")
-    parser.add_argument("--as-sent", action="store_true", help="accept what is rejected only because it looks unmeant")
+    parser.add_argument(
+        "--as-sent", action="store_true", help="accept what is rejected only because it looks like a mistake"
+    )
     add_settings(parser, settings_for(Facet.APPLY, Facet.OUTPUT))
 
 

@@ -26,9 +26,9 @@ Makes every check that a run makes before it starts, with the same options, and
 prints each with its verdict, problems first. The codebase is made and measured
 only when nothing else is wrong. Nothing leaves this machine (an LLM's server on
 it is asked for its window), and nothing is written. Exits with 0 when a run
-could start, else with 2. With --build it then runs build.sh once, which needs
-no task and no key, and exits with 1 when a run could start and that fails. With
---json: {"ready", "checks", "warnings"}."""
+could start, else with 2. With --build it then runs build.sh once, for which no
+task and no key are needed; if that alone fails, it exits with 1. With --json:
+{"ready", "checks", "warnings"}."""
 
 EXAMPLES = """\
 code-commit check

@@ -40,14 +40,14 @@ from code_commit.terminal import shown
 from code_commit.trust import find_program, find_top, is_inside, outside_environment
 
 DESCRIPTION = """\
-Prints everything that the latest run, or the named one, changed, new and
-removed files included: one diff, which git apply --whitespace=nowarn reads. It
-does not depend on what happened to the tree since. Without RUN it passes over
-runs that applied nothing. After -- stand the files, folders or patterns to
-show, from the project's root. A terminal gets colors and git's pager. Each
-test, CI file and build file in the diff is named on standard error. Exits with
-1 if the log no longer has what a file held ("unknown" with --json, which also
-says which files have "changed_since")."""
+Prints everything that the latest run (or the named one) changed, with new and
+removed files: one diff, which git apply --whitespace=nowarn reads. It does not
+depend on what happened to the tree since. Without RUN it passes over runs that
+applied nothing. After -- name the files, folders or patterns to show, from the
+project's root. A terminal gets colors and git's pager. Each test, CI file and
+build file in the diff is named on standard error. Exits with 1 if the log no
+longer has the content of a file ("unknown" with --json, which also says which
+files have "changed_since")."""
 
 EXAMPLES = """\
 code-commit diff
@@ -88,7 +88,9 @@ def net_diff(
 def _from_root(path: str, root: Path) -> str:
     """Return a path or a pattern as it counts from the root. Raises NotSetUpError for one that no change can meet."""
     if re.match(r":[(!^/]", path):
-        raise NotSetUpError(f"{shown(path)} is pathspec magic of git, which is not read here: name paths or patterns")
+        raise NotSetUpError(
+            f"{shown(path)} has pathspec magic of git, which is not supported here: name paths or patterns"
+        )
     places = (os.path.relpath(place, root) for place in (root / path, os.path.realpath(root / path)))
     place = next((place for place in places if place.split("/")[0] != os.pardir), None)
     if place is None:
@@ -207,14 +209,16 @@ def _tell_rewritten(folder: Path, progress: Progress) -> None:
     """Say which part of the diff the last build made, not an answer."""
     record = read_run(folder)
     if isinstance(record, RunRecord) and (rewritten := rewritten_by_build(record)):
-        progress.say(f"after the answer the build {rewritten}: {record.log_dir}/{BUILT_DIFF} has that alone")
+        progress.say(f"after the answer the build {rewritten}: {record.log_dir}/{BUILT_DIFF} shows only that")
 
 
 def _tell_filtered(folder: Path, project: Project, progress: Progress) -> None:
     with suppress(UnansweredError):
         if project.git and (paths := project.git.filtered(find_changed(folder / "snapshot"))):
             names = listed(paths)
-            progress.say(f"git apply may refuse the diff of {names}: git filters such files, and no filter is run here")
+            progress.say(
+                f"git apply may refuse the diff of {names}: git has filters for these files, and none is run here"
+            )
 
 
 def _page(text: bytes, project: Project) -> None:

@@ -36,8 +36,8 @@ DESCRIPTION = """\
 Writes what a run needs and the project lacks: agent-config/ with a commented
 config.toml, an empty query.txt and a supervisor.sh; a build.sh that fits what
 it finds (pyproject.toml, package.json, Cargo.toml, go.mod, Makefile ...) and
-names what it leaves out or cannot test; in .gitignore the line /agent-config,
-and those of installed packages and of what that build makes (.venv, target).
+names what it leaves out or cannot test; and lines of .gitignore, /agent-config
+first, then installed packages and what that build makes (.venv, target).
 Touches nothing that exists. With --user it writes your own config.toml for all
 projects instead, in ~/.config/code-commit ($XDG_CONFIG_HOME)."""
 

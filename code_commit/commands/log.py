@@ -94,7 +94,7 @@ class Arguments:
 def add_arguments(parser: ArgumentParser) -> None:
     add_run_argument(parser, "show this run")
     positive = OPTIONS["max_output_tokens"].parse
-    parser.add_argument("-n", type=positive, metavar="N", help="list the latest N runs alone, also with --json")
+    parser.add_argument("-n", type=positive, metavar="N", help="list only the latest N runs, also with --json")
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--schema", action="store_true", help="print the JSON Schema of run.json")
     forms.add_argument("--json", action="store_true", help="print the record of the run, or of all runs, as JSON")
@@ -134,7 +134,7 @@ def _require_fitting(arguments: Arguments) -> None:
     """Raise NotSetUpError for what covers several runs beside another argument than --json, and --open for no page."""
     others = replace(arguments, json=False)
     if others.n and others != Arguments(n=others.n):
-        raise NotSetUpError("-n is of the list of runs: use it alone or with --json")
+        raise NotSetUpError("-n limits the list of runs: use it alone or with --json")
     if others.prune and others != Arguments(prune=True):
         raise NotSetUpError("--prune covers all runs: use it without RUN or other options")
     if others.stats is not None and others != Arguments(stats=others.stats):

@@ -15,9 +15,9 @@ from code_commit.runs.progress import Progress
 
 DESCRIPTION = """\
 Prints the prompt that a run with these options would send first, to paste into
-any chat. No key is needed, nothing is sent or written. Where a run would let an
-LLM choose the files, it has those that fit. Give the answer to code-commit
-apply."""
+any chat. No key is needed, nothing is sent or written. Where an LLM would
+choose the files of the run, the prompt has those that fit. Give the answer to
+code-commit apply."""
 
 EXAMPLES = """\
 code-commit prompt >prompt.txt
@@ -37,6 +37,6 @@ def run(arguments: Arguments) -> int:
     require_sendable(plan, codebase)
     if print_document(lay_out(plan.task(codebase)).text.encode("utf-8", "backslashreplace")):
         Progress(redactor_of(project)).say(
-            "characters that a terminal does not show stand as escapes: code-commit prompt >FILE keeps them as they are"
+            "characters that a terminal does not show are escaped here: code-commit prompt >FILE keeps them as they are"
         )
     return EXIT_SUCCESS

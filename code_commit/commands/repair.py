@@ -12,10 +12,10 @@ from code_commit.settings import OPTIONS, Options, add_settings
 DESCRIPTION = """\
 Makes a failing build pass. Runs build.sh first: if it passes, there is nothing
 to repair, no key is needed, and the exit code is 0. If it fails, the LLM gets
-its output and a new rollup, and its answers are applied and built as those of
-the main job: up to three more repairs follow. query.txt is not read. --output
-gives a failure that was seen elsewhere, such as the log of a CI job: the LLM
-sees it too, also where build.sh passes here."""
+its output and a new rollup, and its answers are applied and built as in the
+main job, with up to three more repairs. query.txt is not read. With --output
+the LLM also sees a failure from elsewhere, such as the log of a CI job, even if
+build.sh passes here."""
 
 EXAMPLES = """\
 code-commit repair

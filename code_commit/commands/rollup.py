@@ -34,8 +34,8 @@ are agent-config, files that are not UTF-8 text, lock files, minified files,
 what .gitattributes or its own header calls generated, files over 256 kB that no
 PATHSPEC names, and what looks like a secret by its name (.env, *.pem ...) or
 content (private keys, keys of vendors, random values beside names such as
-password). Says what it left out (the file does so too, at its end), and about
-how many tokens the rest is. With --fit, the files that agent-config/query.txt
+password). Says what it left out (the file says so too, at its end), and about
+how many tokens the rest has. With --fit, the files that agent-config/query.txt
 needs most are whole; of the others there are outlines, then only names. With
 --select, an LLM chooses which files are whole: one call, logged as a run of its
 own. build.sh is whole if there is room."""
@@ -84,9 +84,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--select",
         action="store_true",
-        help="let an LLM choose which files the task needs whole, as a run would ask it",
+        help="let an LLM choose which files are whole, as in a run with --rollup select",
     )
-    parser.add_argument("--json", action="store_true", help="print what is in it as JSON on stdout")
+    parser.add_argument("--json", action="store_true", help="print what the rollup has as JSON on stdout")
     add_settings(parser, {*settings_for(Facet.ROLLUP, Facet.OUTPUT)} - {"json"})
 
 

@@ -9,11 +9,11 @@ from typing import Annotated, Any, NamedTuple, get_args
 DESCRIPTION = """\
 Runs many tasks over many trees: TASKS has a JSON object per line (id,
 repository, query, and if need be commit, rollup, settings ...; --schema prints
-the schema). Each gets a fresh clone, code-commit rollup, run and diff. Its
-results go to OUT/ID/, a line to OUT/results.jsonl. Started again, it goes on:
-a task that has a result runs again only when its line has changed. With
---model, --setting and --trials it compares; --from-history prints tasks that
-a repository's own commits make; --land makes branches of green results.
+the schema). Each runs in a fresh clone: code-commit rollup, run and diff. Its
+results go to OUT/ID/, and a line to OUT/results.jsonl. Started again, the fleet
+continues: a task with a result runs again only when its line has changed. With
+--model, --setting or --trials it compares; --from-history prints tasks made of
+a repository's own commits; --land makes branches of green results.
 It runs on this machine, or on any Dask cluster. API keys are the workers' own.
 Exits with 0 if every task is green, 1 if some are not, 3 if
 --max-cost ran out, 5 if the cluster was lost."""
@@ -47,8 +47,8 @@ class FleetOptions(NamedTuple):
     tasks: Annotated[str, "TASKS", "the list of tasks, JSON Lines"] = ""
     task: Annotated[Sequence[str], "TEXT", "this task for each of --repositories, in place of TASKS"] = ()
     repositories: Annotated[str, "FILE", "one path or URL per line; - reads standard input"] = ""
-    build: Annotated[str, "FILE", "with -m or --from-history: build.sh where there is none"] = ""
-    build_instead: Annotated[str, "FILE", "the same, but in place of every build.sh"] = ""
+    build: Annotated[str, "FILE", "with -m or --from-history: the build.sh of trees without one"] = ""
+    build_instead: Annotated[str, "FILE", "the same, in place of every build.sh"] = ""
     model: Annotated[Sequence[str], "MODEL", "run each task with this model (repeatable)"] = ()
     setting: Annotated[Sequence[str], "NAME=VALUE", "run each task with this setting (repeatable)"] = ()
     trials: Annotated[int, "N", "run each task N times"] = 1

@@ -254,7 +254,7 @@ class _Clone:
             if merged.returncode == 1:
                 return "", CONFLICTS
             if merged.returncode:
-                raise LandError("git merge-tree failed: it takes git 2.38 or later")
+                raise LandError("git merge-tree failed: it needs git 2.38 or later")
             tree = merged.stdout.decode().strip()
             if tree != self.ask("rev-parse", f"{last}^{{tree}}"):
                 last = self._commit(tree, last, mail)

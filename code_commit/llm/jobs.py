@@ -51,9 +51,7 @@ def failure_of(call: Call, reply: Reply, errors: Iterable[Any]) -> RefusedReques
     errors = errors or members_with_words(reply.body)
     failure = call.refusal(reply, f"the job ended as '{state}' at {call.endpoint.host}", errors)
     if isinstance(failure, PassingFailure) and not (state == "failed" and errors):
-        return RefusedRequestError(
-            failure.reason, "it is not made again by itself: code-commit resume", "refused", reply
-        )
+        return RefusedRequestError(failure.reason, "to send it again: code-commit resume", "refused", reply)
     return failure
 
 

@@ -111,7 +111,7 @@ CASES: dict[str, Case] = {
     "no ignore file": (lambda root: (root / ".gitignore").unlink(), [], [".gitignore is missing"]),
     "no ignore line": (lambda root: (root / ".gitignore").write_text("/target\n"), [], [".gitignore lacks the line /agent-config"]),
     "another line": (lambda root: (root / ".gitignore").write_text("agent-config\n"), [], [".gitignore lacks the line"]),
-    "line taken back": (lambda root: (root / ".gitignore").write_text("/agent-config\n!/agent-config\n"), [], ["takes it back"]),
+    "line taken back": (lambda root: (root / ".gitignore").write_text("/agent-config\n!/agent-config\n"), [], ["includes it again"]),
     "line in a comment": (lambda root: (root / ".gitignore").write_text("# /agent-config\n"), [], ["lacks the line"]),
     "build.sh missing": (lambda root: (root / "build.sh").unlink(), [], ["build.sh is missing"]),
     "build.sh a folder": (

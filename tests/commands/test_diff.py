@@ -213,7 +213,9 @@ def test_of_a_file_with_a_filter_it_says_that_git_may_refuse_it(root: Path, run_
     git(root, "config", "filter.upper.clean", "touch ran; tr a-z A-Z")
     (root / ".gitattributes").write_text("ok.txt filter=upper\n")
     done = run_code_commit(root, "diff")
-    assert "git apply may refuse the diff of ok.txt: git filters such files, and no filter is run here" in done.stderr
+    assert (
+        "git apply may refuse the diff of ok.txt: git has filters for these files, and none is run here" in done.stderr
+    )
     assert not (root / "ran").exists()
 
 
