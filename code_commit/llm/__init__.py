@@ -37,6 +37,7 @@ from code_commit.llm.values import count_of, text_of
 from code_commit.llm.vendor import LlmConfig, estimate_tokens, has_open_block, is_same_model
 from code_commit.project import Project
 from code_commit.redaction import Redactor, whole_characters
+from code_commit.runs.words import count
 from code_commit.settings import SERVER
 from code_commit.terminal import shown
 from code_commit.version import __version__
@@ -292,7 +293,7 @@ def _explain_unusable(response: Response, text: str, usage: Usage) -> str | None
         return response.incomplete
     if not text.strip():
         tokens = usage.reasoning or (response.thoughts and (usage.output or estimate_tokens(response.thoughts)))
-        return f"only thoughts, {tokens:,} tokens of them" if tokens else "empty"
+        return f"only thoughts, {count(tokens, 'token')} of them" if tokens else "empty"
     if text.count("\ufffd") > response.text.count("\ufffd"):
         return "damaged: it holds half of a character"
     return None

@@ -447,7 +447,7 @@ def test_thoughts_that_come_apart_are_kept(name):
 def test_thoughts_in_details_alone_are_thoughts():
     details = [{"type": "reasoning.text", "text": "hm"}]
     body = stream_of(piece("", reasoning_details=details), piece("", "stop"))
-    assert ask_chat(reply(body))[0].incomplete == "only thoughts, 1 tokens of them"
+    assert ask_chat(reply(body))[0].incomplete == "only thoughts, 1 token of them"
 
 
 def test_thoughts_alone_are_told_with_their_tokens():
