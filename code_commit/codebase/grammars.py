@@ -5,11 +5,13 @@ The extra `outline` brings tree-sitter and the grammars.
 
 import functools
 import importlib
+import json
 import re
 import time
 import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
+from code_commit.codebase.languages import is_language
 from code_commit.codebase.macros import without_macros
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ _OWN_LINE = re.compile(
     rb"(?P<before>\bclass[ \t]+\w+(?:<[^{}()\n]*>)?)"
     rb"(?P<macro>[ \t]*\n\s*(?:(?:@[\w.]+(?:\([^()\n]*\))?|\w+)\s+)*constructor)(?=\s*\()"
 )  # a constructor of Kotlin
-_PAGES = {"vue", "svelte", "astro"}
+_PAGES = {"vue", "svelte", "astro", "html", "htm"}
 _PAGE_SCRIPT = re.compile(r"<script\b[^>]*>(.*?)</script>|\A\s*---\n(.*?)^---$", re.DOTALL | re.MULTILINE)
 _LONGEST_LINE = 10_000  # characters: a grammar can take gigabytes for a longer one
 _PIECE, _PARSING_TIME = 65_536, 0.5  # bytes, seconds
@@ -103,13 +105,59 @@ def _commented(match: re.Match[bytes]) -> bytes:
     return match["before"] + b"/*" + b"\n" * lines + b" " * (len(match["macro"]) - lines - 4) + b"*/"
 
 
-def script_of(suffix: str, text: str) -> tuple[str, str]:
-    """Return suffix and text of the code in a file: of a page with scripts these, each on its lines."""
-    if suffix not in _PAGES:
-        return suffix, text
+def code_of(path: str, text: str) -> tuple[str, str]:
+    """Return the suffix of a file's language, "" where none is known, and its code.
+
+    The code of a page with scripts is these alone, and that of a notebook its cells, each on its lines.
+    """
+    name = path.rpartition("/")[2]
+    suffix = name.rpartition(".")[2].lower()
+    if suffix in _PAGES:
+        return "ts", _scripts_of(text)
+    if suffix == "ipynb":
+        return _cells_of(text)
+    return (suffix if is_language(suffix) else _alike(name, suffix, text)), text
+
+
+def _alike(name: str, suffix: str, text: str) -> str:
+    """Return the suffix of other files in the language that a file's name or its first line says."""
+    named, interpreters = _known_names()
+    program = re.match(r"#![ \t]*\S*?(?:/env(?:[ \t]+-\S+)*[ \t]+(?:\S+/)?)?([a-zA-Z]+)[\d.]*(?=\s|$)", text)
+    told = interpreters.get(program[1].lower(), "") if program else ""
+    return told or named.get(name) or named.get(f"*.{suffix}", "")
+
+
+@functools.cache
+def _known_names() -> tuple[dict[str, str], dict[str, str]]:
+    """Return a suffix that patterns read by each name and each interpreter that Pygments has for its language."""
+    from pygments.lexers import LEXERS  # few files are named so
+
+    named, interpreters = dict[str, str](), {"node": "js", "deno": "ts", "bun": "ts", "rscript": "r"}
+    for _, _, aliases, names, _ in LEXERS.values():
+        if found := next((each[2:] for each in names if each[:2] == "*." and is_language(each[2:])), None):
+            named |= {each: found for each in names if each not in named}
+            interpreters |= {each: found for each in aliases if each not in interpreters}
+    return named, interpreters
+
+
+def _scripts_of(text: str) -> str:
+    """Return the scripts of a page, each on its lines."""
     at, pieces = 0, list[str]()
     for match in _PAGE_SCRIPT.finditer(text):
         start, end = match.span(match.lastindex or 0)
         pieces += [re.sub(r"[^\n]", " ", text[at:start]), text[start:end]]
         at = end
-    return "ts", "".join(pieces)
+    return "".join(pieces)
+
+
+def _cells_of(text: str) -> tuple[str, str]:
+    """Return the language of a notebook, and the code of its cells where each of its lines stands on its own."""
+    lines, is_code, is_source = list[str](), False, False
+    for line in text.split("\n"):
+        if kind := re.search(r'"cell_type": *"(\w+)"', line):
+            is_code = kind[1] == "code"
+        code = re.fullmatch(r'\s*("(?:[^"\\]|\\.)*"),?\r?', line) if is_source and is_code else None
+        lines.append(json.loads(code[1], strict=False).rstrip("\n") if code else "")
+        is_source = code is not None or re.search(r'"source": *\[\s*$', line) is not None
+    told = re.search(r'"file_extension": *"\.(\w+)"', text)
+    return (told[1] if told and is_language(told[1]) else "py"), "\n".join(lines)

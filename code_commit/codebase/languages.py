@@ -102,7 +102,7 @@ _ROWS = {  # by the suffixes of languages
     "lua": (
         "lua",
         r"""
-            (?:local )?function ([\w.:]+).*|(?:local )?([\w.]+) *= *function\b.*
+            (?:local )?function ([\w.:]+).*|(?:return *\{ *|local )?([\w.]+) *= *function\b.*
             |(?<![^\n])(?:local )?([\w.]+) *= *(?:require\b|\{|setmetatable|\w+[:.](?:extend|new|class)\b).*
         """,
     ),
@@ -154,14 +154,14 @@ _ROWS = {  # by the suffixes of languages
             |(?<![^\n])(?:const|var|threadlocal\x20var) (\w+).*|test \"(.*?)\".*
         """,
     ),
-    "proto thrift capnp fbs": (
+    "proto thrift capnp fbs prisma": (
         "c",
         r"""
-            (?:message|enum|service|rpc|oneof|extend|struct|union|exception|table|typedef|root_type) (\w+).*
+            (?:message|enum|service|rpc|oneof|extend|struct|union|exception|table|typedef|root_type|model|view) (\w+).*
             |(?:import|include|package|namespace|option)\b.*
         """,
     ),
-    "groovy gradle": (
+    "groovy gradle jenkinsfile": (
         "c",
         r"""
             <MEMBER>|(?:task|def) (\w+).*|tasks\.\w+\( *['\"](\w+).*
@@ -286,6 +286,33 @@ _ROWS = {  # by the suffixes of languages
             <WORDS>
         """,
     ),
+    "pyx pxd": (
+        "hash",
+        r"""
+            <WORDS>|cp?def (?:(?:class|struct|enum|union|cppclass|packed|public|inline|api
+            |extern) )*(?:[\w.*&\[\]<>:,]+ )?\**(\w+) *[(:].*|cimport .*
+        """,
+    ),
+    "mk mak am makefile gnumakefile": (
+        "hash",
+        r"""
+            (?<![^\n])(?!\.[A-Z]|\w+ *[:+?!]*=)([\w./$(){}%-]+)(?: [\w./$(){}%-]+)* *&?::?(?![:=]).*
+            |define ([\w.-]+).*|include .*
+        """,
+    ),
+    "dockerfile containerfile docker": (
+        "hash",
+        r"""
+            (?i:FROM .*?\S(?: AS ([\w.-]+))?)
+        """,
+    ),
+    "css scss less pcss": (
+        "c",
+        r"""
+            @(?:mixin|function|keyframes|layer|utility|use|import)\b *([\w-]*).*
+            |(?<![^\n])[\w*:]*[.\#]([\w-]+).*[{},]
+        """,
+    ),
     "rb rake": (
         "hash",
         r"""
@@ -307,8 +334,8 @@ _ROWS = {  # by the suffixes of languages
     "kt kts": (
         "c",
         r"""
-            <WORDS>|(?:(?:\w+) )*(?:companion object|typealias (\w+)|constructor *\().*|(?:[\w@]+ )*(?:fun|class
-            |object|interface) (?:<[^>\n]*> *)?([\w.]+).*
+            <WORDS>|(?:(?:\w+) )*(?:companion object|typealias (\w+)|constructor *\(
+            |const val (\w+)).*|(?:[\w@]+ )*(?:fun|class|object|interface) (?:<[^>\n]*> *)?([\w.]+).*
         """,
     ),
     "swift": (

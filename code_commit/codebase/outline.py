@@ -12,10 +12,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from code_commit.codebase.grammars import script_of
-from code_commit.codebase.languages import is_language
+from code_commit.codebase.grammars import code_of
 from code_commit.codebase.patterns import LONGEST, Entry, headings, heads
-from code_commit.codebase.syntax import is_function, name_of, read_tree
+from code_commit.codebase.syntax import MADE, Tree, is_function, name_of, read_tree
 from code_commit.runs.words import count
 
 if TYPE_CHECKING:
@@ -150,15 +149,14 @@ def _ends(entries: Sequence[Entry], text: str) -> list[int]:
 
 @functools.lru_cache(maxsize=2)
 def _entries(path: str, text: str) -> list[Entry]:
-    suffix = path.rpartition("/")[2].rpartition(".")[2].lower()
-    if (found := headings(suffix, text)) is not None:
+    if (found := headings(path, text)) is not None:
         return found
-    suffix, text = script_of(suffix, text)
-    if not is_language(suffix):
+    suffix, text = code_of(path, text)
+    if not suffix:
         return []
     try:
         if tree := read_tree(suffix, text):
-            return _with_patterns(tree.entries, heads(suffix, text)) if tree.has_errors else tree.entries
+            return _with_patterns(tree, suffix, text)
         if suffix in {"py", "pyi"}:
             import ast  # it takes 5 ms, and few commands outline a file
 
@@ -169,21 +167,33 @@ def _entries(path: str, text: str) -> list[Entry]:
     return heads(suffix, text)
 
 
-def _with_patterns(parsed: list[Entry], plain: list[Entry]) -> list[Entry]:
-    """Return the entries of a tree with errors and those that only patterns find; these alone if they are most."""
+def _with_patterns(tree: Tree, suffix: str, text: str) -> list[Entry]:
+    """Return the entries of a tree and those that only patterns find in what it leaves unread.
+
+    The whole file counts as unread where the tree has errors, and the patterns' entries stand alone if they are most.
+    """
+    if not (tree.has_errors or tree.unread):
+        return tree.entries
+    parsed, plain = tree.entries, heads(suffix, text if tree.has_errors else _only(text, tree.unread))
     names = (entry.name or (name_of(entry.node) if entry.node and entry.text else "") for entry in parsed)
     named = {name.rpartition(".")[2] for name in names}
     at = {(entry.first, word) for entry in parsed for word in re.findall(r"\w+", entry.text)}
     expected = [entry for entry in plain if entry.name and not _is_local(entry.first, parsed)]
     last = [(entry, entry.name.rpartition(".")[2]) for entry in expected]
     missing = [entry for entry, name in last if name not in named and (entry.first, name) not in at]
-    if 2 * len(missing) > len(expected):
+    if tree.has_errors and 2 * len(missing) > len(expected):
         return plain
     added = list[Entry]()
     for entry in missing:
         depth = max((1 + owner.depth for owner in parsed if owner.first < entry.first <= owner.last), default=0)
         added.append(entry._replace(text="  " * depth + entry.text.lstrip(), depth=depth))
     return sorted([*parsed, *added], key=lambda entry: entry.first)
+
+
+def _only(text: str, ranges: Iterable[tuple[int, int]]) -> str:
+    """Return a text with the lines of some ranges alone, each in its place."""
+    lines, kept = text.split("\n"), {number for first, last in ranges for number in range(first, last + 1)}
+    return "\n".join(line if number in kept else "" for number, line in enumerate(lines, 1))
 
 
 def _is_local(line: int, parsed: Iterable[Entry]) -> bool:
@@ -260,7 +270,8 @@ def _python_lines(parent: "ast.AST", depth: int) -> Iterator[Entry]:
                 text = f"{decorators}class {name}{f'({bases})' if bases else ''}:"
             case ast.AnnAssign() | ast.Assign():
                 name = ast.unparse(node.target if isinstance(node, ast.AnnAssign) else node.targets[0])
-                is_shown = depth or isinstance(node, ast.AnnAssign) or not isinstance(parent, ast.Module)
+                is_made = MADE.match(ast.unparse(node).encode()) is not None
+                is_shown = depth or is_made or isinstance(node, ast.AnnAssign) or not isinstance(parent, ast.Module)
                 text = ast.unparse(node)[:LONGEST] if is_shown else ""
             case ast.If() if "__name__" in ast.unparse(node.test):
                 continue

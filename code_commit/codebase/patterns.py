@@ -27,25 +27,37 @@ class Entry(NamedTuple):
     name: str = ""
 
 
-_MARKDOWN = re.compile(r"^(?:(?P<fence>```|~~~)(?s:.*?)^(?P=fence)|(#{1,6}[ \t].*))", re.MULTILINE)
-_UNDERLINED = re.compile(r"^(\S.{2,})\n(={3,}|-{3,}|~{3,}|\^{3,})[ \t]*$", re.MULTILINE)
+_TITLE = r"(?P<title>.*?)[ \t#=]*$"
+_HEADINGS = {
+    ("md", "mdc", "mdx", "markdown"): rf"\A---\n(?s:.*?)^---$|^(?P<fence>```|~~~)(?s:.*?)^(?P=fence)"
+    rf"|^(?P<mark>#{{1,6}})[ \t]{_TITLE}|^(?![-*+>|#<]|\d+\.)(?P<over>\S.*)\n(?P<line>={{2,}}|-{{2,}})[ \t]*$",
+    ("rst",): r"^(?P<over>\S.{2,})\n(?P<line>={3,}|-{3,}|~{3,}|\^{3,})[ \t]*$",
+    ("adoc", "asciidoc"): rf"^(?P<fence>-{{4,}}|\.{{4,}})$(?s:.*?)^(?P=fence)$|^(?P<mark>={{1,6}})[ \t]{_TITLE}",
+    ("org",): rf"^#\+(?i:begin)(?s:.*?)^#\+(?i:end)|^(?P<mark>\*+)[ \t]{_TITLE}",
+    (
+        "tex",
+        "ltx",
+    ): r"^[ \t]*\\(?P<mark>part|chapter|(?:sub)*section|(?:sub)?paragraph)\*?(?:\[.*?\])?\{(?P<title>.*)\}",
+}
+"""How the headings of documents look, by suffixes: a mark before a title, or a line below one."""
 
 
-def headings(suffix: str, text: str) -> list[Entry] | None:
+def headings(path: str, text: str) -> list[Entry] | None:
     """Return the headings of a document, None if the file is none."""
-    ranks = list[str]()
-    if suffix in {"md", "mdc", "mdx", "markdown"}:
-        found = (match for match in _MARKDOWN.finditer(text) if match[2])
-        return [
-            Entry(match[2], len(match[2]) - len(match[2].lstrip("#")), line, name=match[2].strip("# \t\r"))
-            for line, match in _numbered(text, found)
-        ]
-    if suffix != "rst":
+    suffix = path.rpartition("/")[2].rpartition(".")[2].lower()
+    looks = next((pattern for suffixes, pattern in _HEADINGS.items() if suffix in suffixes), None)
+    if looks is None:
         return None
-    entries = list[Entry]()
-    for line, match in _numbered(text, _UNDERLINED.finditer(text)):
-        ranks += [sign for sign in match[2][:1] if sign not in ranks]
-        entries.append(Entry(match[1], ranks.index(match[2][:1]), line, name=match[1].strip()))
+    ranks, entries = list[str](), list[Entry]()
+    for line, match in _numbered(text, re.finditer(looks, text, re.MULTILINE)):
+        found = match.groupdict("")
+        mark, title = found.get("mark", ""), found.get("title") or found.get("over", "")
+        if not (sign := mark or found.get("line", "")[:1]):
+            continue  # a block of something else
+        ranks += [sign] if sign not in ranks else []
+        depth = 1 + ranks.index(sign) if sign.isalpha() or not mark else len(mark)
+        heading = title if found.get("over") else match[0].strip()
+        entries.append(Entry(heading.rstrip()[:LONGEST], depth, line, name=title.strip()))
     return entries
 
 

@@ -47,8 +47,11 @@ _SUBJECT = re.compile(
     rb"[ (]+(?:(?P<quote>[\"'`])(?P<text>.*?)(?P=quote)|(?P<constant>[A-Z][\w:.]*\b(?!\()))", re.DOTALL
 )
 _IS_SCRIPT = re.compile(rb"if \(?__name__\b")
-_EXPORT = re.compile(rb"export\b")
-_LOAD = re.compile(rb"(require|require_relative|load|source|\.)[ (]+\S[^\n]*|attr_\w+ [^\n]*|\w+[ (]+:\w[^\n{]*")
+_EXPORT = re.compile(rb"(?:export|declare)\b")
+_LOAD = re.compile(
+    rb"(require|require_relative|load|source|\.)[ (]+\S[^\n]*|attr_\w+ [^\n]*|\w+[ (]+(?::\w|\w+: +:)[^\n{]*"
+)
+MADE = re.compile(rb"\w+ *= *lambda\b|_*[A-Z]\w*?[a-z]\w* *= *[\w.]+\(")  # a function, a type: Point = namedtuple(..)
 _COMMENT = re.compile(r"(?<=\S)[ \t]+(?:#(?!\[)|//).*|(?<=\n)[ \t]*(?:#(?!\[)|//).*")  # to the end of a line
 _LONG_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*\n(?s:.*?)\*/")
 _NAME_FIELDS = ("bound_identifier", "name", "declarator", "left", "type")
@@ -59,10 +62,14 @@ _LONGEST_HEAD = 2000  # characters; longer decorators are left out
 
 
 class Tree(NamedTuple):
-    """The entries of a parsed file; `has_errors` if its grammar does not know the syntax of more than bodies."""
+    """The entries of a parsed file; `has_errors` if its grammar does not know the syntax of more than bodies.
+
+    `unread` has the lines of what may hold definitions, but is no kind of node that is read: a macro, a loop.
+    """
 
     entries: list[Entry]
     has_errors: bool
+    unread: list[tuple[int, int]]
 
 
 def read_tree(suffix: str, text: str) -> Tree | None:
@@ -73,12 +80,18 @@ def read_tree(suffix: str, text: str) -> Tree | None:
     if (parsed := parse(suffix, text)) is None:
         return None
     language, source, root = parsed
-    entries = [entry for node in root.named_children for entry in _lines(source, node, node.start_byte, 0)]
+    found = [entry for node in root.named_children for entry in _lines(source, node, node.start_byte, 0)]
+    unread = [(entry.first, entry.last) for entry in found if _is_unread(entry)]
+    entries = [entry for entry in found if not _is_unread(entry)]
     if language in {"c", "cpp"}:
         entries = [
             _of_c(entry) if entry.node and _kind(entry.node.type) in {"head", "nest"} else entry for entry in entries
         ]
-    return Tree(entries, _has_errors(root))
+    return Tree(entries, _has_errors(root), unread)
+
+
+def _is_unread(entry: Entry) -> bool:
+    return not entry.text and entry.node is not None and not _kind(entry.node.type)
 
 
 def _of_c(entry: Entry) -> Entry:
@@ -147,13 +160,14 @@ def _lines(source: bytes, node: "Node", start: int, depth: int) -> Iterator[Entr
             longest = LONGEST if node.type == "preproc_function_def" else _LONGEST_HEAD
             head = _shown(source[start : _end_of_head(node, body)], depth, longest)
             yield _entry(source, node, start, depth, head)
-            for child in body.named_children if body and kind == "nest" and not head.endswith("mod tests") else ():
+            is_open = body is not None and kind == "nest" and not head.endswith("mod tests")
+            for child in _members(node, body) if body is not None and is_open else ():
                 yield from _lines(source, child, child.start_byte, depth + 1)
         case "variable":
             yield from _variable(source, node, start, depth)
         case "call":
             yield from _call(source, node, depth)
-        case "prototype" | "assignment" if not _has_signature(node, in_class=depth > 0):
+        case "prototype" | "assignment" | "" if _is_hidden(node, depth):
             yield _entry(source, node, start, depth, "")
         case "assignment" if (made := node.child_by_field_name("right")) is not None and made.type == "call":
             yield from _made(source, node, made, depth)
@@ -202,10 +216,15 @@ def _whole(source: bytes, node: "Node", start: int, depth: int) -> Iterator[Entr
         yield _entry(source, each, first, depth, _shown(_with_name(source, each, first), depth, LONGEST))
 
 
+def _is_hidden(node: "Node", depth: int) -> bool:
+    """Tell whether an outline leaves out the line of a declaration, or of what is no known kind but no comment."""
+    return not _has_signature(node, in_class=depth > 0) if _kind(node.type) else "comment" not in node.type
+
+
 def _has_signature(node: "Node", *, in_class: bool) -> bool:
     """Tell a prototype from a C variable, and a field, a typed constant or a flag under `if` from other variables.
 
-    A macro is a constant if it has a value.
+    A macro is a constant if it has a value. A variable of Python that holds a function or a type is no other.
     """
     if node.type == "preproc_def":
         return node.child_by_field_name("value") is not None
@@ -213,7 +232,8 @@ def _has_signature(node: "Node", *, in_class: bool) -> bool:
         left, owner = node.child_by_field_name("left"), node.parent and node.parent.parent
         is_constant = left is not None and left.type == "constant"
         is_flag = owner is not None and owner.type == "block"  # no block of a function is read
-        return in_class or is_constant or is_flag or node.child_by_field_name("type") is not None
+        is_made = MADE.match(node.text or b"") is not None
+        return in_class or is_constant or is_flag or is_made or node.child_by_field_name("type") is not None
     declarator = node.child_by_field_name("declarator")
     while declarator is not None and declarator.type != "function_declarator":
         declarator = declarator.child_by_field_name("declarator")
@@ -231,6 +251,11 @@ def _body(node: "Node") -> "Node | None":
         last = children[-1]
         return last if _BODY.fullmatch(last.type) else _body(last) if last.type == "struct_type" else None
     return body
+
+
+def _members(node: "Node", body: "Node") -> "list[Node]":
+    """Return what a body holds; an extension of Scala has several bodies, each of them a function."""
+    return node.children_by_field_name("body") if _kind(body.type) == "head" else body.named_children
 
 
 def _end_of_head(node: "Node", body: "Node | None") -> int:
@@ -286,6 +311,10 @@ def _call(source: bytes, node: "Node", depth: int) -> Iterator[Entry]:
             yield from _lines(source, child, child.start_byte, depth + 1)
     elif match := _LOAD.match(source, node.start_byte, node.end_byte):
         yield _entry(source, node, node.start_byte, depth, _shown(match[0], depth, LONGEST))
+        block = node.child_by_field_name("block")
+        for child in block.named_children[-1].named_children if block is not None and block.named_children else ():
+            if _kind(child.type) in {"head", "nest"} or child.child_by_field_name("block") is not None:
+                yield from _lines(source, child, child.start_byte, depth + 1)
     else:
         yield from _within_call(source, node, depth)
 

@@ -100,6 +100,67 @@ def test_one_unknown_place_costs_no_definition_around_it():
     assert "int h(int a)" in lines
 
 
+@pytest.mark.parametrize(
+    ("path", "text", "line"),
+    [
+        (
+            "a.rs",
+            "rejections! {\n    /// Too long.\n    pub struct Rejected(Error);\n}\n",
+            "pub struct Rejected(Error);",
+        ),
+        ("a.py", "match platform:\n    case 'linux':\n        def pick(): ...\n", "def pick(): ..."),
+        ("a.php", "<?php\nif (x):\n    class Plugin {\n        function boot() {}\n    }\nendif;\n", "class Plugin"),
+        ("a.cs", "var app = Make();\nstatic int Score(string s) => 1;\n", "static int Score(string s) => 1;"),
+        ("a.scala", "extension (x: Int)\n  def one = x\n  def two = x\n", "def two"),
+        (
+            "a.rb",
+            "namespace :db do\n  task seed: :environment do\n    run :it\n  end\nend\n",
+            "task seed: :environment do",
+        ),
+        ("a.d.ts", "declare const VERSION: string;\n", "declare const VERSION: string"),
+        ("a.py", "Point = namedtuple('Point', 'x y')\nlimit = int(x)\n", "Point = namedtuple('Point', 'x y')"),
+        ("a.py", "twice = lambda x: 2 * x\n", "twice = lambda x: 2 * x"),
+    ],
+)
+def test_patterns_read_what_a_grammar_leaves_unread(path, text, line):
+    found = [each.strip() for each in outline(path, text).splitlines()]
+    assert line in found
+    assert not [each for each in found if each.startswith(("run", "limit"))]
+
+
+def test_code_in_a_function_and_in_an_import_is_not_unread():
+    assert outline("a.py", "def f():\n    for x in y:\n        def g(): ...\n") == "def f():\n"
+    assert outline("a.ts", "import {\n  type Left,\n} from 'x';\n").count("Left") == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "first", "text", "line"),
+    [
+        ("bin/tool", "#!/usr/bin/env python3", "def go(): ...\n", "def go():"),
+        ("bin/tool", "#!/usr/bin/env -S node --test", "class Go {}\n", "class Go"),
+        ("bin/tool", "#!/bin/bash -e", "go() {\n  :\n}\n", "go()"),
+        ("bin/tool", "#!/usr/local/bin/perl5.36 -w", "sub go {\n", "sub go"),
+        ("Rakefile", "", "def go\n  1\nend\n", "def go"),
+        ("CMakeLists.txt", "", "function(go x)\n", "function(go x)"),
+        ("Makefile", "", "go: all\n", "go: all"),
+        ("docker/Dockerfile", "", "FROM x AS go\n", "FROM x AS go"),
+        ("ci/Jenkinsfile", "", "def go() {\n", "def go()"),
+        ("rules/a.bzl", "", "def go(): ...\n", "def go():"),
+        ("notes.txt", "", "def go(): ...\n", ""),
+        ("bin/data", "#!", "def go(): ...\n", ""),
+    ],
+)
+def test_the_language_is_told_by_the_name_of_a_file_and_by_its_first_line(path, first, text, line):
+    assert outline(path, f"{first}\n{text}").strip() == line
+
+
+def test_definitions_of_a_notebook_have_its_lines():
+    source, _ = SAMPLES["a.ipynb"]
+    assert [(found.name, found.first, found.last) for found in read_definitions("a.ipynb", source)] == [
+        ("load", 15, 16)
+    ]
+
+
 def test_definitions_of_a_page_have_its_lines():
     source = "<template>\n</template>\n<script>\nfunction save() {\n}\n</script>\n"
     assert [(found.name, found.first, found.last) for found in read_definitions("a.vue", source)] == [("save", 4, 5)]
