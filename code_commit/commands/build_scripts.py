@@ -10,15 +10,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from code_commit.commands.descriptions import (
-    Facts,
-    Folder,
-    look_into,
-    mapping,
-    paths_of,
-    read_facts,
-    workspaces_of,
-)
+from code_commit.commands.descriptions import read_facts
+from code_commit.commands.project_files import Facts, Folder, look_into, mapping, paths_of
+from code_commit.commands.scripts import workspaces_of
 from code_commit.project import BUILD_SCRIPT
 from code_commit.runs.words import count
 from code_commit.terminal import shown
@@ -52,6 +46,7 @@ class _Part(NamedTuple):
     title: str
     lines: Sequence[str]
     is_tested: bool
+    lost: str  # what hides the failures of its tests
 
     @property
     def can_pass(self) -> bool:
@@ -88,7 +83,7 @@ def build_script_for(root: Path) -> BuildScript | None:
         notes.append(left)
         comment = textwrap.wrap(left, 77, break_long_words=False, break_on_hyphens=False)
         sections.insert(0, "".join(f"# {line}\n" for line in comment))
-    notes += [*_tell_untested(built), *_tell_locks(built, root)]
+    notes += [*_tell_untested(built), *_tell_lost(built), *_tell_locks(built, root)]
     return BuildScript("\n".join([_TABLE["head"], *sections]), [part.title for part in parts], notes)
 
 
@@ -104,7 +99,7 @@ def _choose(project: Folder) -> tuple[list[_Part], list[_Part]]:
     last = [part for part in _find_all(project, _LAST_KINDS, "") if part.lines and _is_new(part, found)]
     built = [part for part in found if part.lines] or last
     left_out = [part for part in [*found, *last] if part not in built]
-    is_root = bool(built)
+    is_root = any(part.can_pass for part in built)
     kinds = [kind for kind in _KINDS if not project.has(kind.get("unless", ""))]
     for name, folder in _folders_of(project):
         inner = _find_all(folder, kinds, name) or [part for part in _find_all(folder, _LAST_KINDS, name) if part.lines]
@@ -148,7 +143,7 @@ def _folders_of(project: Folder) -> list[tuple[str, Folder]]:
         for depth in range(1, min(len(names), _DEEPEST + 1)):
             below.setdefault("/".join(names[:depth]), []).append("/".join(names[depth:]))
     outer_first = sorted(below.items(), key=lambda each: (each[0].count("/"), each[0]))
-    return [(name, Folder(project.path / name, files)) for name, files in outer_first]
+    return [(name, Folder(project.path / name, files, name.count("/") + 1)) for name, files in outer_first]
 
 
 def _is_covered(part: _Part, project: Folder, built: Sequence[_Part]) -> bool:
@@ -159,10 +154,17 @@ def _is_covered(part: _Part, project: Folder, built: Sequence[_Part]) -> bool:
             continue
         if part.kind.get("loose"):
             return True
+        if not outer.can_pass:
+            continue
         inner = part.folder.removeprefix(lead)
         names = [inner, *(parent.as_posix() for parent in PurePosixPath(inner).parents)][:-1]
         folder = project.below(outer.folder) if outer.folder else project
-        if any(fnmatchcase(name, member) for member in _members(folder, outer.kind) for name in names):
+        members = [*_members(folder, outer.kind)]
+        is_member, is_excluded = (
+            any(fnmatchcase(name, member) for member in patterns for name in names)
+            for patterns in (members, [member[1:] for member in members if member[:1] == "!"])
+        )
+        if is_member and not is_excluded:
             return True
     return False
 
@@ -190,6 +192,7 @@ def _members_of_cargo(description: dict[str, Any]) -> Iterator[str]:
     if "workspace" not in description:
         return
     yield from paths_of(mapping(description["workspace"]).get("members"))
+    yield from (f"!{path}" for path in paths_of(mapping(description["workspace"]).get("exclude")))
     for name in ("dependencies", "dev-dependencies", "build-dependencies"):
         yield from paths_of([mapping(each).get("path") for each in mapping(description.get(name)).values()])
 
@@ -207,6 +210,12 @@ def _tell_untested(built: Sequence[_Part]) -> Iterator[str]:
             yield f"No tests were found for {_listed(titles)}: {BUILD_SCRIPT} {effect}."
 
 
+def _tell_lost(built: Sequence[_Part]) -> Iterator[str]:
+    for part in built:
+        if part.lost:
+            yield f"{part.title}: `{part.lost}` hides the exit code of its tests: {BUILD_SCRIPT} passes if they fail."
+
+
 def _tell_locks(built: Sequence[_Part], root: Path) -> Iterator[str]:
     """Yield what should be known of the files of versions that the first build writes."""
     locks = []
@@ -222,6 +231,7 @@ def _tell_locks(built: Sequence[_Part], root: Path) -> Iterator[str]:
 
 def _section(part: _Part) -> str:
     title = part.title if part.is_tested else f"{part.title}: no tests were found"
+    title += f"; `{part.lost}` hides the exit code of its tests" if part.lost else ""
     inside = ["(", f"cd {shlex.quote(f'./{part.folder}')}", *part.lines, ")"] if part.folder else part.lines
     return "\n".join([f"# {title}", *inside, ""])
 
@@ -236,23 +246,29 @@ def _find_all(folder: Folder, kinds: Sequence[dict[str, Any]], name: str) -> lis
         if marker is None or folder.has(kind.get("unless", "")) or ("with" in kind and not folder.has(kind["with"])):
             continue
         facts = facts or read_facts(folder)
+        if not facts.values["manager"].startswith(kind.get("manager", "")):
+            continue
         is_fit = "if" not in kind or facts.hold(kind["if"])
         is_tested = facts.hold(kind["tested"]) if "tested" in kind else folder.has(kind.get("tests", marker))
         facts.words.discard("tests")
         facts.add(tests=is_tested)
         title = f"{kind['name']} ({shown(f'{name}/{marker}' if name else marker)})"
         if is_fit or not earlier:
-            found[kind["name"]] = _Part(kind, name, title, _lines(kind, facts) if is_fit else [], is_tested)
+            lost = shown(facts.values.get(f"lost {kind['name']}", ""))
+            found[kind["name"]] = _Part(kind, name, title, _lines(kind, facts) if is_fit else [], is_tested, lost)
     return list(found.values())
 
 
 def _lines(kind: dict[str, Any], facts: Facts) -> list[str]:
     """Return the lines of a kind whose facts hold, with their values."""
-    values = _TABLE["values"] | facts.values | {name: kind[name] for name in ("install", "run") if name in kind}
+    words = ("install", "run", "every", "setup")
+    values = _TABLE["values"] | facts.values | {name: kind[name] for name in words if name in kind}
     pairs = [(None, entry) if isinstance(entry, str) else entry for entry in kind["lines"]]
     chosen = [line for condition, line in pairs if condition is None or facts.hold(condition)]
     lines = [line for entry in chosen for text in _expand(entry) for line in text.split("\n")]
-    return [re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), line) for line in lines]
+    for _ in range(2):  # a value may name another
+        lines = [re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), line) for line in lines]
+    return list(filter(None, lines))
 
 
 def _expand(entry: str) -> list[str]:

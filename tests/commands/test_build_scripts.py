@@ -448,6 +448,145 @@ def test_a_package_is_read_as_json(*, package: str, tests: bool, builds: bool, t
     assert ("no tests were found" in script) == (not tests)
 
 
+LOSSES = {
+    "a pipe": ({"package.json": '{"scripts": {"test": "node a.js | tee log"}}'}, "| tee"),
+    "a pipe of a script that it names": (
+        {"package.json": '{"scripts": {"test": "npm run unit", "unit": "jest || true"}}'},
+        "|| true",
+    ),
+    "a step of make": ({"Makefile": "test: unit\nunit:\n\t-./check.sh\n"}, "-./check.sh"),
+    "a pipe of make": ({"Makefile": "test:\n\t./check.sh 2>&1 | tee log\n"}, "| tee"),
+    "composer": ({"composer.json": '{"scripts": {"test": ["phpunit; true"]}}'}, ""),
+    "a pipe that fails": (
+        {"Makefile": "SHELL = bash\n.SHELLFLAGS = -o pipefail -c\ntest:\n\t./check.sh | tee log\n"},
+        "",
+    ),
+    "a sign in quotes": ({"package.json": '{"scripts": {"test": "jest -t \'a | b\'"}}'}, ""),
+    "another command": ({"package.json": '{"scripts": {"test": "jest", "lint": "eslint . || true"}}'}, ""),
+    "two that may fail": ({"package.json": '{"scripts": {"test": "jest || ava"}}'}, ""),
+}
+
+
+@pytest.mark.parametrize(("files", "lost"), LOSSES.values(), ids=LOSSES)
+def test_a_command_that_hides_the_failure_of_tests_is_told(files: dict[str, str], lost: str, tmp_path: Path):
+    found = build_script_for(lay(tmp_path, files))
+    told = [note for note in found.notes if "exit code" in note] if found else []
+    assert [f"`{lost}` hides" in note for note in told] == [True] * bool(lost)
+
+
+def test_a_goal_that_only_speaks_tests_nothing_and_one_of_an_included_file_does(tmp_path: Path):
+    assert "make test" not in script_for(tmp_path / "a", {"Makefile": "all:\n\ttrue\ntest:\n\t@echo none yet\n"})
+    files = {"Makefile": "include mk/a.mk $(OTHER)\nall:\n", "mk/a.mk": "test:\n\t./a\n"}
+    assert "make test" in script_for(tmp_path / "b", files)
+
+
+NAMED = '{{"packageManager": "{}@4", "scripts": {{"test": "vitest run"}}, "devDependencies": {{"vitest": "3"}}}}'
+SPACES = '{"private": true, "workspaces": ["p/*"]}'
+OF_PACKAGES = {
+    "its manager is named": ({"package.json": NAMED.format("pnpm")}, ["pnpm install; ", "pnpm run test"], True),
+    "Yarn is named": ({"package.json": NAMED.format("yarn")}, ["yarn install; ", "yarn run test"], True),
+    "parts have tests": (
+        {"package.json": SPACES, "p/a/package.json": '{"scripts": {"test": "vitest run"}}', "pnpm-lock.yaml": ""},
+        ["pnpm -r --if-present run test"],
+        True,
+    ),
+    "a script for unit tests": (
+        {"package.json": '{"scripts": {"test:watch": "vitest", "test:unit": "vitest run", "test:e2e": "cypress run"}}'},
+        ["npm run test:unit"],
+        True,
+    ),
+    "no part has tests": (
+        {"package.json": SPACES[:-1] + ', "scripts": {"test": "turbo run test"}}', "p/a/package.json": "{}"},
+        ["npm run test"],
+        False,
+    ),
+    "a file that tests nothing": (
+        {"package.json": '{"scripts": {"test": "node --test"}}', "test/helper.js": "export const x = 1\n"},
+        ["npm run test"],
+        False,
+    ),
+    "a file that tests": (
+        {"package.json": '{"scripts": {"test": "node --test"}}', "test/a.js": "assert.equal(1, 1)\n"},
+        ["npm run test"],
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "lines", "tested"), OF_PACKAGES.values(), ids=OF_PACKAGES)
+def test_a_package_is_tested_as_its_description_says(
+    files: dict[str, str], lines: list[str], *, tested: bool, tmp_path: Path
+):
+    script = script_for(tmp_path, files)
+    assert [line for line in lines if line not in script] == []
+    assert ("no tests were found" in script) == (not tested)
+
+
+PYTHONS = {
+    "pdm.lock": ["pdm install --frozen-lockfile", "pdm run python -m pytest -q"],
+    "Pipfile.lock": ["pipenv sync --dev", "pipenv run python -m pytest -q"],
+    "pixi.lock": ["pixi run python -m pytest -q"],
+    "poetry.lock": ["poetry install --no-interaction --with test", "poetry run python -m pytest -q"],
+}
+OPTIONAL = '[tool.poetry.group.test]\noptional = true\n[tool.poetry.group.test.dependencies]\npytest = "^8"\n'
+
+
+@pytest.mark.parametrize(("lock", "lines"), PYTHONS.items(), ids=PYTHONS)
+def test_the_tool_of_a_lock_file_runs_python(lock: str, lines: list[str], tmp_path: Path):
+    script = script_for(tmp_path, {lock: "", "pyproject.toml": OPTIONAL, "tests/test_a.py": "def test_a(): ...\n"})
+    assert [line for line in lines if line not in script] == []
+
+
+def test_hatch_tests_where_it_has_environments_and_uv_installs_the_parts_that_have_pytest(tmp_path: Path):
+    tests = {"tests/test_a.py": "def test_a(): ...\n"}
+    assert "hatch test" in script_for(tmp_path / "a", {"pyproject.toml": "[tool.hatch.envs.test]\n", **tests})
+    files = {"uv.lock": "", "pyproject.toml": '[tool.uv.workspace]\nmembers = ["p/*"]\n'}
+    files["p/a/pyproject.toml"] = '[dependency-groups]\ndev = ["pytest"]\n'
+    assert "uv run --all-packages python" in script_for(tmp_path / "b", files | tests)
+
+
+@pytest.mark.parametrize("place", ["venv/bin/python", ".venv/bin/python", "p/a/env/bin/python"])
+def test_the_python_of_any_environment_beside_the_code_or_above_it_runs_the_tests(place: str, tmp_path: Path):
+    files = {"p/a/setup.py": "", "p/a/tests/test_a.py": "import pytest\n", place: "#!/bin/sh\necho 1 passed\n"}
+    lay(tmp_path, {"build.sh": script_for(tmp_path, files), "tools/python3": "#!/bin/sh\nexit 1\n"})
+    assert build(tmp_path, PATH=f"{tmp_path / 'tools'}{os.pathsep}{os.environ['PATH']}").returncode == 0
+
+
+def test_unittest_finds_tests_whose_files_end_with_test(tmp_path: Path):
+    case = "import unittest\n\nclass T(unittest.TestCase):\n    def test_a(self): ...\n"
+    assert "discover -p '*_test.py'" in script_for(tmp_path, {"setup.py": "", "a/calc_test.py": case})
+
+
+def test_one_of_several_solutions_is_named(tmp_path: Path):
+    project = '<PackageReference Include="xunit" />'
+    assert "dotnet test\n" in script_for(tmp_path / "a", {"A.sln": "", "T/T.csproj": project})
+    assert "dotnet test A.sln\n" in script_for(tmp_path / "b", {"A.sln": "", "A.slnx": "", "T/T.csproj": project})
+    files = {"A.sln": "", "T.csproj": project, "global.json": '{"test": {"runner": "Microsoft.Testing.Platform"}}'}
+    assert "dotnet test --solution A.sln\n" in script_for(tmp_path / "c", files)
+
+
+def test_tests_for_a_device_are_none_of_the_build(tmp_path: Path):
+    script = script_for(tmp_path, {"gradlew": "", "app/src/androidTest/java/ATest.java": "", "settings.gradle": ""})
+    assert ("no tests were found" in script, "test-results" in script) == (True, False)
+
+
+def test_cmake_builds_beside_a_folder_that_git_tracks_and_sets_what_a_preset_sets(tmp_path: Path):
+    presets = '{"configurePresets": [{"cacheVariables": {"FEATURE_TESTS": "ON"}}, 5]}'
+    files = {"CMakeLists.txt": "if(FEATURE_TESTS)\n  enable_testing()\n  add_test(a)\nendif()\n", "build/a": ""}
+    git(lay(tmp_path, files | {"CMakePresets.json": presets}), "init", "-q")
+    git(tmp_path, "add", "build/a")
+    assert "cmake -S . -B build-out -DFEATURE_TESTS=ON\n" in script_for(tmp_path, {})
+
+
+def test_a_part_that_a_workspace_leaves_out_is_named_and_one_that_is_tested_is_built(tmp_path: Path):
+    files = {"Cargo.toml": '[workspace]\nmembers = ["p/*"]\nexclude = ["p/fuzz"]\n', "p/fuzz/Cargo.toml": ""}
+    found = build_script_for(lay(tmp_path / "a", files | {"p/a/Cargo.toml": ""}))
+    assert found is not None
+    assert "Left out: Rust (p/fuzz/Cargo.toml)" in " ".join(found.notes)
+    files = {"pubspec.yaml": "workspace:\n  - p/a\n", "p/a/pubspec.yaml": "", "p/a/test/a_test.dart": ""}
+    assert "cd ./p/a\n" in script_for(tmp_path / "b", files)
+
+
 ODD = ["[]", '"a"', '{"scripts": []}', '{"workspaces": 5, "scripts": 1}', '{"workspaces": {"packages": {"a": 1}}}']
 
 

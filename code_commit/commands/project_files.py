@@ -1,0 +1,128 @@
+"""The files of a project's folders, and the facts that are read in them."""
+
+import configparser
+import json
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from code_commit.project import AGENT_CONFIG
+from code_commit.terminal import shown
+
+_MOST_READ = 1 << 20  # bytes; a project's description is far smaller
+_MOST_FILES = 20_000
+_NOT_SEARCHED = {AGENT_CONFIG, "build", "dist", "fixtures", "node_modules", "target", "testdata", "vendor", "venv"}
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder and the paths of the files below it, without installed packages and what builds make."""
+
+    path: Path
+    files: Sequence[str]
+    depth: int = 0
+
+    def find(self, patterns: str) -> Iterator[str]:
+        """Yield the regular files that match a pattern; the patterns are tried in their order."""
+        for pattern in patterns.split():
+            matches = _pattern(pattern).fullmatch
+            yield from (name for name in self.files if matches(name) and (self.path / name).is_file())
+
+    def has(self, patterns: str) -> bool:
+        return any(True for _ in self.find(patterns))
+
+    def below(self, name: str) -> "Folder":
+        lead = f"{name}/"
+        return Folder(self.path / name, [file.removeprefix(lead) for file in self.files if file.startswith(lead)])
+
+    def text(self, name: str) -> str:
+        """Return the beginning of a text file, "" where none can be read."""
+        path = self.path / name
+        if path.is_file():
+            with suppress(OSError), path.open("rb") as file:
+                return file.read(_MOST_READ).decode("utf-8-sig", "replace")
+        return ""
+
+    def json(self, name: str) -> dict[str, Any]:
+        return self._parsed(name, json.loads)
+
+    def toml(self, name: str) -> dict[str, Any]:
+        return self._parsed(name, tomllib.loads)
+
+    def _parsed(self, name: str, parse: Callable[[str], Any]) -> dict[str, Any]:
+        try:
+            return mapping(parse(self.text(name)))
+        except (ValueError, RecursionError):
+            return {}
+
+    def sections(self, name: str) -> list[str]:
+        """Return the names of the sections of an INI file."""
+        parser = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=True)
+        try:
+            parser.read_string(self.text(name))
+        except configparser.Error:
+            return []
+        return parser.sections()
+
+
+@dataclass(slots=True)
+class Facts:
+    """The facts of a folder: words that hold, and values that stand in lines."""
+
+    words: set[str] = field(default_factory=set)
+    values: dict[str, str] = field(default_factory=dict)
+
+    def hold(self, condition: str) -> bool:
+        return (condition.removeprefix("!") in self.words) != condition.startswith("!")
+
+    def add(self, **words: object) -> None:
+        self.words |= {word.replace("_", "-") for word, holds in words.items() if holds}
+
+
+@cache
+def _pattern(pattern: str) -> re.Pattern[str]:
+    parts = re.split(r"(\*\*/|\*)", pattern)
+    return re.compile(
+        "".join({"**/": "(?:.*/)?", "*": "[^/]*"}.get(part, re.escape(part)) for part in parts), re.DOTALL
+    )
+
+
+def look_into(root: Path) -> Folder:
+    """Return the root with its files, top down."""
+    files: list[str] = []
+    for path, folders, names in os.walk(root):
+        searched = (name for name in folders if not name.startswith(".") and name not in _NOT_SEARCHED)
+        folders[:] = sorted(
+            name for name in searched if shown(name) == name and not (Path(path) / name / "pyvenv.cfg").exists()
+        )
+        lead = "" if path == str(root) else f"{Path(path).relative_to(root).as_posix()}/"
+        files += (f"{lead}{name}" for name in sorted(names))
+        if len(files) > _MOST_FILES:
+            break
+    return Folder(root, files)
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def paths_of(value: Any) -> list[str]:
+    """Return the paths of a list in a description, which may hold anything."""
+    paths = value if isinstance(value, list) else []
+    return [path.removeprefix("./").rstrip("/") for path in paths if isinstance(path, str)]
+
+
+def strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from strings([*value, *value.values()])
+    elif isinstance(value, list):
+        for each in value:
+            yield from strings(each)

@@ -1,0 +1,187 @@
+"""The scripts of packages and the goals of make: whether they test, and whether a failure of theirs is lost."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from code_commit.commands.project_files import Facts, Folder, mapping, paths_of, strings
+
+_MAY_RUN_NONE = re.compile(
+    r"(?i)pass-?with-?no-?tests|\s--test\b|\bmocha\b|\btape\b|phpunit|paratest|\bpest\b|artisan test"
+)
+"""The runners in a script that pass where they find no test."""
+_MAY_SKIP_ALL = re.compile(r"(?<![\w-])(?:(?:jest|vitest)(?:\.m?js)?|react-scripts test)(?=[\s\"';&|]|$)")
+_REPORTS_ELSEWHERE = re.compile(r"reporter|--json")
+"""The runners that pass where all tests are skipped, and what keeps them from saying how many passed."""
+_JS_SETTINGS = ("jest.config.*", "vitest.config.*", "vite.config.*")
+_JS_TESTS = "**/*test*.* **/*Test*.* **/*spec*.* **/test/**/*.* **/tests/**/*.* **/spec/**/*.* **/__tests__/**/*.*"
+_TESTS_JS = re.compile(r"\b(?:test|it|describe|suite|assert|expect|scenario|Scenario)\b[\w.]*\s*[(:`]")
+_OTHER_TESTS = re.compile(r"watch|debug|\bui\b|e2e|cov|update|dev|open|type|lint")
+_ASSIGNED = re.compile(r"\s*(?:(?:export|override|private)\s+)*[\w.-]+\s*(?::{1,3}|[+?!])?=")
+_QUOTED = re.compile(r"'[^'\n]*'|\"(?:\\.|[^\"\\\n])*\"")
+_LOSES = re.compile(
+    r"(\|\| *(?:true|:|exit 0|echo\b))|(; *(?:true|:|exit 0)) *$|(?<![|\\])(\|(?!\|)&? *[\w./@-]+)", re.MULTILINE
+)
+_ONLY_SPEAKS = re.compile(r"(?:[@-]*(?:echo|printf|true|:)\b[^|&;]*|\s*)")
+
+
+def _script(value: Any) -> str:
+    """Return a script of a package, "" for one that runs nothing."""
+    text = _text(value)
+    return "" if _is_idle(text) else text
+
+
+def _text(value: Any) -> str:
+    lines = value if isinstance(value, list) else [value]
+    return "\n".join(line for line in lines if isinstance(line, str)).strip()
+
+
+def _is_idle(script: str) -> bool:
+    """Tell whether a script runs nothing, such as that of `npm init`, or never fails."""
+    *_, last = re.split(r"\|\||;", script)
+    only_speaks = re.match(r"echo\b", script) is not None and not re.search(r"[&|;]", script)
+    has_none = re.search(r"\bno test specified\b", script) is not None
+    return only_speaks or has_none or last.strip() in ("", "true", ":", "exit 0")
+
+
+def _reached(scripts: dict[str, Any], name: str) -> str:
+    """Return the text of a script and of those that it names, and that they name."""
+    reached, text = {name}, _script(scripts.get(name))
+    while named := {
+        other for other in scripts.keys() - reached if re.search(rf"(?<![\w:-]){re.escape(other)}(?![\w:-])", text)
+    }:
+        reached |= named
+        text = "\n".join([text, *(_text(scripts[other]) for other in sorted(named))])
+    return text
+
+
+def _loss(script: str) -> str:
+    """Return the end of a command after which its failure counts no more, as in `test | tee log`; "" without one."""
+    match = None if "pipefail" in script else _LOSES.search(_QUOTED.sub("''", script))
+    return next(filter(None, match.groups()), "") if match else ""
+
+
+def read_npm(folder: Folder, facts: Facts) -> None:
+    package = folder.json("package.json")
+    scripts, spaces = mapping(package.get("scripts")), workspaces_of(folder)
+    members = [folder.json(name) for inner in spaces for name in folder.find(f"{inner}/package.json")]
+    inner = [mapping(member.get("scripts")) for member in members]
+    name = _name_of_tests(scripts)
+    test, build = _script(scripts.get(name)), _script(scripts.get("build"))
+    texts = [_reached(scripts, name)] if test else []
+    lost = _loss(texts[0]) if test else ""
+    texts += strings(package.get("jest")) if test else []
+    texts += (_reached(each, "test") for each in inner)
+    for place in ["", *(f"{each}/" for each in spaces)]:
+        texts += (folder.text(each) for each in folder.find(" ".join(f"{place}{file}" for file in _JS_SETTINGS)))
+    may_skip_all = any(map(_MAY_SKIP_ALL.search, texts)) and not any(map(_REPORTS_ELSEWHERE.search, texts))
+    may_run_none = may_skip_all or any(map(_MAY_RUN_NONE.search, texts))
+    of_parts = {goal: any(_script(each.get(goal)) for each in inner) for goal in ("test", "build")}
+    every_test, every_build = not test and of_parts["test"], not build and of_parts["build"]
+    kinds = ("dependencies", "devDependencies", "optionalDependencies")
+    installs = any(mapping(each.get(kind)) for each in [package, *members] for kind in kinds)
+    is_tested = of_parts["test"] or (test and _tests_js(folder, texts))
+    facts.add(npm=test or build or every_test or every_build, npm_installs=installs, npm_tested=is_tested)
+    facts.add(npm_build=build, npm_builds=every_build)
+    kind = "counts" if may_run_none else "trusted"
+    facts.add(**{f"npm_{kind}": test, f"npm_every_{kind}": every_test})
+    facts.values |= {"test": name, "lost JavaScript": lost, "manager": str(package.get("packageManager", ""))}
+
+
+def _name_of_tests(scripts: dict[str, Any]) -> str:
+    """Return the script that tests: `test`, or where that runs nothing one such as `test:unit`."""
+    others = [name for name in scripts if re.match(r"test[:._-]\w", name) and not _OTHER_TESTS.search(name)]
+    return next((name for name in ["test", *others] if _script(scripts.get(name))), "test")
+
+
+def _tests_js(folder: Folder, scripts: list[str]) -> bool:
+    """Tell whether scripts test something: one hands on to the package's parts, another counts each file as a test.
+
+    Such a one tests where it names a file of the package, or one of its files looks like a test.
+    """
+    takes_files = any(re.search(r"\bnode\b.*\s--test\b", script) for script in scripts) and folder.has(_JS_TESTS)
+    if not (takes_files or workspaces_of(folder)):
+        return True
+    words = {word.removeprefix("./") for script in scripts for word in re.findall(r"[\w./@-]+", script)}
+    if any(name in words for name in folder.files):
+        return True
+    return any(_TESTS_JS.search(folder.text(name)) for name in folder.find(_JS_TESTS))
+
+
+def workspaces_of(folder: Folder) -> list[str]:
+    """Return the patterns of the folders that a JavaScript package names as parts of its own."""
+    spaces = folder.json("package.json").get("workspaces")
+    listed = re.findall(r"""(?m)^[ \t]*-[ \t]*['"]?([^'"\s!]+)""", folder.text("pnpm-workspace.yaml"))
+    return paths_of(spaces.get("packages") if isinstance(spaces, dict) else spaces) + paths_of(listed)
+
+
+def read_composer(folder: Folder, facts: Facts) -> None:
+    test = _reached(mapping(folder.json("composer.json").get("scripts")), "test")
+    may_run_none = _MAY_RUN_NONE.search(test)
+    facts.add(composer_test=test, composer_counts=may_run_none, composer_trusted=test and not may_run_none)
+    facts.values["lost PHP"] = _loss(test)
+
+
+def read_make(folder: Folder, facts: Facts) -> None:
+    text = next((folder.text(name) for name in folder.find("GNUmakefile makefile Makefile")), "")
+    included = " ".join(re.findall(r"(?m)^[ \t]*[-s]?include[ \t]+([^$\n]*)", text))
+    text = "\n".join([text, *(folder.text(name) for name in included.split() if name in folder.files)])
+    rules, recipes, named = _read_rules(text.replace("\\\n", " "))
+    first = named or next((rule for rule in rules if not rule.startswith(".") and "%" not in rule), "")
+    built = {"all", "build"}
+    if built & set(rules.get("default", [])):
+        built.add("default")
+    goals = [goal for goal in (first, "all", "build") if goal in built and goal in rules][:1]
+    tests = [goal for goal in ("check", "test") if goal in rules and (rules[goal] or not _is_silent(recipes[goal]))]
+    goals += tests
+    facts.add(make=goals, make_test=tests)
+    steps = [step for goal in _needed(rules, [*tests]) for step in recipes.get(goal, [])]
+    ignored = (f"-{step.lstrip('@+-')}" for step in steps if re.match(r"[@+]*-", step))
+    pipefail = "pipefail" if "pipefail" in text else ""
+    facts.values["lost make"] = next(ignored, "") or _loss("\n".join([pipefail, *steps]))
+    facts.values["goals"] = "\n".join(
+        f"make {goal}"
+        if goal in rules.get(".PHONY", [])
+        else f"if [ -e {goal} ]; then make -B {goal}; else make {goal}; fi"
+        for goal in goals
+    )
+
+
+def _is_silent(recipe: list[str]) -> bool:
+    """Tell whether a recipe does no more than speak."""
+    return bool(recipe) and all(_ONLY_SPEAKS.fullmatch(step) for step in recipe)
+
+
+def _needed(rules: dict[str, list[str]], goals: list[str]) -> Iterator[str]:
+    """Yield goals of make and those that they need."""
+    seen, open_goals = set[str](), list(goals)
+    while open_goals:
+        goal = open_goals.pop()
+        if goal not in seen:
+            seen.add(goal)
+            yield goal
+            open_goals += rules.get(goal, [])
+
+
+def _read_rules(text: str) -> tuple[dict[str, list[str]], dict[str, list[str]], str]:
+    """Return the targets of a Makefile in their order with what they need, their recipes, and the default goal set."""
+    rules: dict[str, list[str]] = {}
+    recipes: dict[str, list[str]] = {}
+    named, in_define, current = "", False, list[str]()
+    for line in text.split("\n"):
+        in_define = line.startswith("define ") or (in_define and not line.startswith("endef"))
+        targets, colon, rest = line.partition("#")[0].partition(":")
+        if default := re.match(r"\s*\.DEFAULT_GOAL\s*[:?]*=\s*(\S+)", line):
+            named = default[1]
+        elif line.startswith("\t") and not in_define:
+            for target in current:
+                recipes[target].append(line.strip())
+        elif in_define or not colon or "=" in targets or re.match(r":{0,2}=", rest):
+            continue
+        elif not _ASSIGNED.match(rest.removeprefix(":")):
+            needs, _, step = rest.removeprefix(":").partition(";")
+            current = targets.split()
+            for target in current:
+                rules.setdefault(target, []).extend(needs.split())
+                recipes.setdefault(target, []).extend([step.strip()] if step.strip() else [])
+    return rules, recipes, named
