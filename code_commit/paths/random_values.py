@@ -46,9 +46,11 @@ _URL = re.compile(r"(?:://[^\s:/@\"'`<>]{0,64}:|https?://)([^\s/:@\"'`<>{}$]{8,8
 _OF_SENTRY = re.compile(r"[0-9a-f]{32}")
 _OF_NOBODY = re.compile(r"https?://([\w.-]+\.)?example\.(com|net|org)(:\d+)?[/?][^\s\"'`]*\Z")
 _LOGIN = re.compile(
-    r"(?:Basic |\"auth\": ?\")([0-9A-Za-z+/]{16,}={0,2})|-u(?:ser)?[ =,\"']+[\w.@-]+:([^\s\"'`<>{}$]{12,80})"
+    r"(?:Basic |\"auth\": ?\")([0-9A-Za-z+/]{16,}={0,2})"
+    r"|(?:-u(?:ser)?[ =,\"']+[\w.@-]+:|\bauth ?= ?\(\s*[\"'][\w.@-]+[\"'],\s*[\"']|ConvertTo-SecureString [\"']"
+    r"|(?:\bmysql\w*|\bmariadb[\w-]*|\bsshpass)\b[^\n|;]{0,80}? -p ?[\"']?)([^\s\"'`<>{}$]{12,80})"
 )
-_SIGNS_OF_LOGIN = ("Basic ", '"auth"', "-u")
+_SIGNS_OF_LOGIN = ("Basic ", '"auth"', "-u", "auth", "-SecureString", " -p")
 _NO_HOST = re.compile(r"localhost|127\.[\d.]+|(.*\.)?example(\.\w+)?|host(name)?|\.*")
 _PREFIXED = re.compile(r"[_-](?![0-9a-f]+[LR]\d+\b)[0-9A-Za-z]{32,}(_[0-9a-f]{8})?(?![\w/+-])")
 _PREFIX = re.compile(r"(?<![\w/+.-])[A-Za-z][a-z0-9]{1,9}(_[a-z]{1,5})?\Z")
@@ -56,9 +58,9 @@ _CLASSES = tuple(map(re.compile, (r"[a-z]", r"[A-Z]", r"\d")))
 
 _PUBLIC = re.compile(
     r"(?i:0x[0-9a-f]{40}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|([0-9a-f]{1,4}:){6,7}[0-9a-f.]{1,15})\Z"
-    r"|AAAA[BCE]3N|LS0tLS1CRUdJTi|MI[IG]|(pk|phc)_|sha\d+-"
+    r"|AAAA[BCE]3N|LS0tLS1CRUdJTi|MI[IG]|(pk|phc)_|NRJS-|sha\d+-"
 )
-"""Addresses (coins, IPv6), UUIDs, keys of SSH, public keys of Stripe and PostHog; what is PEM or DER has a shape."""
+"""Addresses (coins, IPv6), UUIDs, keys of SSH, public keys of Stripe, PostHog, New Relic; PEM and DER are shapes."""
 _STORED = re.compile(r"\$?[A-Za-z][\w-]*(?::\w+)*\$[^$\s]+\$[^\s]{16}|\$\w{1,12}\$[^\s]{16}|md5[0-9a-f]{32}\Z")
 _SCHEME = re.compile(r"(?<!\$)\{(?!noop|plain|clear)[A-Za-z][\w.-]*\}\Z", re.IGNORECASE)
 """Stored forms of a password, before the value or in braces: PHC's string format, crypt(5), RFC 2307, PostgreSQL."""
@@ -83,11 +85,13 @@ NEEDED = (
 )
 """Expressions for Rust's engine: a text without any of them has no value that `find_random_values` finds."""
 _NO_VALUE = re.compile(
-    r"://|\.\.\.|(?i:example|hmacsha|pbkdf2|with(?:hmac|rsa|ecdsa))"
+    r"://|\.\.\.|[$#%{]\{|(?i:example|hmacsha|pbkdf2|with(?:hmac|rsa|ecdsa))"
     r"|Eby8vdM02x|09d25e094faa6ca2|192b9bdd22ab9ed4|5f352379324c2246"
 )
-"""A URL, a value that is cut, an example, the name of an algorithm; keys that everybody knows: that of Azure's
+"""A URL, a value that is cut or put together, an example, the name of an algorithm; keys that everybody knows: that of Azure's
 emulator, those in the documents of FastAPI and Flask, which many projects copy."""
+_REFERS = re.compile(r"(?:[$#%]\{|\{\{[ \t]*[\w.]*|(?:[\w${}-]*:){3,})\Z")
+_HAS_VALUE = re.compile(r"[\w.-]*[ \t]*[:=]")
 _SHORT_HUMP = re.compile(r"[A-Z][a-z](?=[A-Z\d])")
 _BETWEEN_WORDS = frozenset("_-./:~=")
 _IS_MIXED = re.compile(_MIXED)
@@ -123,7 +127,8 @@ def find_random_values(text: str) -> Iterator[LikelySecret]:
             start = match.start() - len(before) + len(before.rstrip(_OF_NAMES))
             end = match.end() + len(after) - len(after.lstrip(_OF_NAMES))
             is_base64 = text[start - 1 : start] in _OF_BASE64 or text[end : end + 1] in _OF_BASE64
-            if not is_base64 and _says_secret(text[start:end]) and not _opens_nothing(text, start):
+            is_label = not (is_base64 or _is_reference(text, start))
+            if is_label and _says_secret(text[start:end]) and not _opens_nothing(text, start):
                 yield from _value_behind(text, start, end)
     for match in _URL.finditer(text):
         is_known = _NO_HOST.fullmatch(match[2]) or _OF_SENTRY.fullmatch(match[1])
@@ -146,6 +151,15 @@ def _says_secret(name: str) -> bool:
     is_other = not (_UNTRUE.isdisjoint(words) and _OTHER.isdisjoint(words[sure:]))
     is_other = is_other or words[-1:] in (["name"], ["names"]) or name.lower() == _NONCE
     return any(map(_SECRET_WORD.fullmatch, words)) and not is_other and not looks_random(name)
+
+
+def _is_reference(text: str, start: int) -> bool:
+    """Tell whether a name refers to something, in braces as `${NAME}` or within a path as `arn:aws:x:secret:name`.
+
+    In braces one with a value of its own is none, as `${NAME:-value}` and `{{ name: "value" }}`.
+    """
+    before = _REFERS.search(text, max(0, start - _READ), start)
+    return before is not None and (before[0].endswith(":") or _HAS_VALUE.match(text, start) is None)
 
 
 def _opens_nothing(text: str, start: int) -> bool:
@@ -174,6 +188,8 @@ def _value_behind(text: str, start: int, end: int) -> Iterator[LikelySecret]:
             value, is_quoted = whole[whole.re.groups], True
         if _STORED.match(value) or _SCHEME.search(near, 0, piece.start()):
             return
+        if _is_reference(near, piece.start()):
+            continue
         is_digest = len(value) in _SIZES and _ARGUMENT.match(near) and _DIGEST.fullmatch(value)
         if not is_digest and looks_random(value, is_quoted=is_quoted) and not _may_be_any(text[start:end], value):
             yield LikelySecret(f"a value of {text[start:end]}", value, text.index(value, end))

@@ -79,15 +79,18 @@ _SECRET_SHAPES = {
     ),
     r"\bsb_secret_[0-9A-Za-z_-]{31}|\bwhsec_[0-9A-Za-z+/]{32}|\bpcsk_[0-9A-Za-z]{5,8}_[0-9A-Za-z]{40}"
     r"|\bdp\.[a-z]{2,5}\.[0-9A-Za-z]{40}|\bPMAK-[0-9a-f]{24}-[0-9a-f]{34}|\bNRAK-[0-9A-Z]{27}"
-    r"|\blsv2_[a-z]{2}_[0-9a-f]{32}": (
+    r"|\blsv2_[a-z]{2}_[0-9a-f]{32}|\bsntryu_[0-9a-f]{64}|\bAKCp[0-9A-Za-z]{69}|\bATATT3[0-9A-Za-z_=-]{150}": (
         "a token",
-        "sb_secret_ whsec_ pcsk_ dp. PMAK- NRAK- lsv2_",
+        "sb_secret_ whsec_ pcsk_ dp. PMAK- NRAK- lsv2_ sntryu_ AKCp ATATT3",
     ),
-    r"\bgh[pousr]_[0-9A-Za-z]{36}|\bgithub_pat_[0-9A-Za-z_]{60}": (
+    r"\bgh[pousr]_(\d+_)?[0-9A-Za-z]{36}|\bgithub_pat_[0-9A-Za-z_]{60}": (
         "a token of GitHub",
         "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
     ),
-    r"\bglpat-[0-9A-Za-z_-]{20}": ("a token of GitLab", "glpat-"),
+    r"\bgl(pat|[a-z]{0,5}t|agent)-[0-9A-Za-z_-]{20}": (
+        "a token of GitLab",
+        "glpat- glrt- gldt- glcbt- glptt- glft- glimt- glsoat- glffct- glwt- glagent-",
+    ),
     r"\bhf_[0-9A-Za-z]{34}\b": ("a key of Hugging Face", "hf_"),
     rf"\bnpm_[0-9A-Za-z]{{36}}\b|{_LINE_OF_NPM}_auth(Token)?=[0-9A-Za-z+/-]{{12}}": ("a login of npm", "npm_ _auth"),
     rf"{_LINE_OF_NPM}_password=[0-9A-Za-z+/=]{{8}}": ("a login of npm", "_password="),

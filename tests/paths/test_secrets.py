@@ -330,6 +330,11 @@ NO_SECRETS = [
     'SECRET_KEY = "09d25e094faa6ca2556c818166b7a9563b93f7099f6f0f4caa6cf63b88e8d3e7"',
     "SECRET_KEY = '192b9bdd22ab9ed4d12e236c78afcb9a393ec15f71bbf5dc987d54727823bcbf'",
     'export FLASK_SECRET_KEY="5f352379324c22463451387a0aec5d2f"',
+    f"SECRET_ARN = 'arn:aws:secretsmanager:us-east-1:123456789012:secret:prod/db-{WIDE[:12]}'",
+    f"password: ${{DB_PASSWORD}}\nhost: {WIDE}",
+    f"SecretString: !Sub '{{{{resolve:secretsmanager:${{My{WIDE[:12]}}}:SecretString:password}}}}'",
+    f"token: '${{{{ secrets.{WIDE[:20]} }}}}'",
+    f"NREUM.info={{licenseKey:'NRJS-{HEX[:19]}'}}",
 ]
 
 
@@ -357,6 +362,14 @@ def test_a_placeholder_and_what_opens_nothing_are_no_secret(line):
         f'"auth": "{base64.b64encode(f"deploy:{WIDE}".encode()).decode()}"',
         f"https://a.blob.core.windows.net/c?sv=2024&sig={WIDE}{HEX[:11]}%3D",
         f"whsec_{WIDE}",
+        f"mysqldump -uroot -p{WIDE[:20]} shop",
+        f"sshpass -p '{WIDE[:20]}' scp a b:",
+        f"get(URL, auth=('svc', '{WIDE[:20]}'))",
+        f'$pw = ConvertTo-SecureString "{WIDE[:20]}" -AsPlainText',
+        f"password: ${{DB_PASSWORD:-{WIDE[:20]}}}",
+        f'<Api config={{{{ apiKey: "{WIDE[:30]}" }}}} />',
+        f"ghs_1234567_{WIDE}abcdABCD.{WIDE}",
+        f"glrt-{WIDE[:20]}",
         f"%0A%09{AWS}%0D",
         f"&#9;{AWS}",
         f"\\u000a{AWS}",
