@@ -88,8 +88,8 @@ _NO_VALUE = re.compile(
     r"://|\.\.\.|[$#%{]\{|(?i:example|hmacsha|pbkdf2|with(?:hmac|rsa|ecdsa))"
     r"|Eby8vdM02x|09d25e094faa6ca2|192b9bdd22ab9ed4|5f352379324c2246"
 )
-"""A URL, a value that is cut or put together, an example, the name of an algorithm; keys that everybody knows: that of Azure's
-emulator, those in the documents of FastAPI and Flask, which many projects copy."""
+"""A URL, a value that is cut or put together, an example, the name of an algorithm; keys that everybody knows: that of
+Azure's emulator, those in the documents of FastAPI and Flask, which many projects copy."""
 _REFERS = re.compile(r"(?:[$#%]\{|\{\{[ \t]*[\w.]*|(?:[\w${}-]*:){3,})\Z")
 _HAS_VALUE = re.compile(r"[\w.-]*[ \t]*[:=]")
 _SHORT_HUMP = re.compile(r"[A-Z][a-z](?=[A-Z\d])")
