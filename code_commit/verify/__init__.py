@@ -145,7 +145,7 @@ class _Findings:
         try:
             named = sorted(question())
         except UnansweredError as error:
-            self.add("", rule, f"{error}; nothing can be written until the user has fixed this", 0)
+            self.add("", rule, f"{error}; nothing can be written until the user has fixed this")
         except OSError as error:
             raise ApplyError(f"the response cannot be checked, nothing was changed: {error}") from error
         else:

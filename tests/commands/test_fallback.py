@@ -136,8 +136,11 @@ def test_both_out_of_reach_ends_with_3_and_both_reasons(root: Path, run_code_com
     assert done.returncode == 3
     assert "anthropic-key.txt is refused" in done.stderr.rpartition("code-commit: ")[2]
     assert f"{FIRST} cannot be asked, {SECOND} takes over: 127.0.0.1 answered 400" in done.stderr
-    url = record(root)["options"]["fallback_base_url"]
-    with FakeServer(answers=[RIGHT], port=int(url.rpartition(":")[2])) as second:
+    port = int(record(root)["options"]["fallback_base_url"].rpartition(":")[2])
+    with FakeServer(faults=[dead], port=port) as second:
+        assert run_code_commit(root, "resume").returncode == 3
+    assert len(second.requests) == 1, "it is not asked as its own fallback"
+    with FakeServer(answers=[RIGHT], port=port) as second:
         resumed = run_code_commit(root, "resume")
     assert resumed.returncode == 0, resumed.stderr
     assert "cannot be asked" not in resumed.stderr
