@@ -16,7 +16,7 @@ from code_commit.llm.models import VENDORS, check_base_url
 from code_commit.llm.proxies import is_this_machine
 from code_commit.llm.reach import reach_of
 from code_commit.llm.values import count_of, json_or_text, list_of, member, members_of, text_of
-from code_commit.llm.vendor import LlmConfig
+from code_commit.llm.vendor import ApiKey, LlmConfig
 from code_commit.settings import SERVER
 
 _PORTS = (11434, 8080, 1234)  # of Ollama, llama.cpp and LM Studio
@@ -27,13 +27,14 @@ _WINDOWS = ("max_model_len", "loaded_context_length", "max_context_length")  # o
 
 def with_window(llm: LlmConfig) -> LlmConfig:
     """Return the LLM with its server's window, if that is on this machine and no setting names the window."""
-    url, settings = _address_here(llm), llm.settings
-    if not url:
-        return llm
-    key = llm.key.program.printed if llm.key and llm.key.program else llm.key.value if llm.key else ""
-    headers = reach_of(llm.choice, settings).request_headers(VENDORS["chat"], key, settings)
-    ask = partial(_ask, headers, _PATIENCE)
-    with suppress(OSError):  # the first call reports it
+    settings = llm.settings
+    with suppress(OSError, NotSetUpError):  # the first call reports it
+        url = check_base_url(llm.choice, settings)
+        is_here = url.startswith("http:") and is_this_machine(urlsplit(url).hostname or "")
+        if llm.choice.provider != "chat" or not is_here:
+            return llm
+        headers = reach_of(llm.choice, settings).request_headers(VENDORS["chat"], _known(llm.key), settings)
+        ask = partial(_ask, headers, _PATIENCE)
         defaults = member(ask(at(_root(url), "/props")), "default_generation_settings")
         windows = _windows(url, llm.choice.name, defaults, ask)
         if not settings.context_window and (window := next(filter(None, windows), None)):
@@ -43,13 +44,11 @@ def with_window(llm: LlmConfig) -> LlmConfig:
     return llm
 
 
-def _address_here(llm: LlmConfig) -> str:
-    """Return the address of a `chat` server on this machine, "" for any other, and where no address can be used."""
-    with suppress(NotSetUpError):
-        url = check_base_url(llm.choice, llm.settings)
-        is_local = url.startswith("http:") and is_this_machine(urlsplit(url).hostname or "")
-        return url if llm.choice.provider == "chat" and is_local else ""
-    return ""
+def _known(key: ApiKey | None) -> str:
+    """Return the key as far as it is known: no program runs for it."""
+    if key and key.program:
+        return key.program.printed
+    return key.value if key else ""
 
 
 def loaded_window(endpoint: Endpoint, headers: Mapping[str, str]) -> int:
