@@ -12,7 +12,7 @@ from code_commit.build.command import build_command, build_environment, harden_p
 from code_commit.build.fingerprints import FOLDER_NAME, Damage, Fingerprints, Quarantine, stamp_files
 from code_commit.build.process import Ending, Started, start_process, supervise
 from code_commit.build.refusals import TAIL, Places, find_refusal
-from code_commit.build.sandbox import Sandbox, choose_sandbox
+from code_commit.build.sandbox import PRIVATE_FOLDERS, Sandbox, choose_sandbox
 from code_commit.errors import BuildError
 from code_commit.files import read_regular_file
 from code_commit.git import UnansweredError
@@ -108,8 +108,10 @@ class Builder(AbstractContextManager["Builder"]):
         kept = [*self._read_only, *watched_from_build(self._project), self._project.agent_config]
         kept = [path for path in kept if path.exists() and not path.is_symlink()]  # as the sandbox mounts them
         writable = [self._project.root, *self._sandbox.caches]
-        if self._sandbox.mode == "strict":
-            kept.append(Path.home())
+        if self._sandbox.mode == "strict":  # all is read-only but the project, and its repository in it
+            git = self._project.git
+            kept += [Path(os.sep), Path.home(), *((git.git_dir, git.common_dir) if git else ())]
+            writable += map(Path, PRIVATE_FOLDERS)
         has_network = self._sandbox.mode == "guard" or self._sandbox.network
         return find_refusal(tail, Places(self._project.root, kept, writable, has_network), self._files_with)
 

@@ -7,6 +7,7 @@ result.
 import contextlib
 import ctypes
 import os
+import re
 import resource
 import shutil
 import sys
@@ -23,6 +24,8 @@ from code_commit.terminal import shown
 HEAD_BYTES = 4096
 BINARY_CHECK_BYTES = 80  # bash looks for a NUL in as much of the first line: check_binary_file in its general.c
 
+_SHELL = re.compile(rb"\b(?!pw)\w*sh\b")  # PowerShell reads any line ends
+
 GET_DUMPABLE, SET_DUMPABLE = 3, 4  # PR_GET_DUMPABLE and PR_SET_DUMPABLE of <linux/prctl.h>
 
 
@@ -35,6 +38,8 @@ def build_command(project: Project, environment: Mapping[str, str], warn: Callab
     interpreter = first_line[2:].strip(b" \t") if first_line.startswith(b"#!") else b""
     if interpreter:
         _check_interpreter(os.fsdecode(interpreter), project.root, environment)
+    if 2 * head.count(b"\r\n") > head.count(b"\n") and (not interpreter or _SHELL.search(interpreter)):
+        raise BuildError(f"{BUILD_SCRIPT} has Windows line ends, which its shell takes for commands: convert it to LF")
     if is_executable and interpreter:
         return (f"./{BUILD_SCRIPT}",)
     if not is_executable:

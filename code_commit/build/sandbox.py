@@ -45,7 +45,7 @@ CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_S
 """Root keeps these for package managers. None of them can undo or bypass the mounts, unlike
 SYS_ADMIN, SYS_PTRACE (another process's /proc/PID/root), MKNOD, SYS_RAWIO, DAC_READ_SEARCH and BPF."""
 
-PRIVATE_FOLDERS = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - their content is not the build's
+PRIVATE_FOLDERS = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their content is not the build's
 
 _GO = b"go"  # a byte for each time that bubblewrap waits at the gate
 _GUARD = 'if read -r first; then read -r _; kill -KILL "$first" "-$first"; fi; kill -KILL 0'

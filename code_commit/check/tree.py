@@ -95,7 +95,7 @@ def check_build_script(project: Project, environment: Mapping[str, str], warn: C
         script = read_regular_file(project.build_script)
         if _UNWRITTEN in script:
             raise NotSetUpError(f"{BUILD_SCRIPT} is still the example: put your build and test commands into it")
-        if not script.strip():
+        if all(line.lstrip()[:1] in (b"", b"#") for line in script.split(b"\n")):
             raise NotSetUpError(f"{BUILD_SCRIPT} is empty, so it would always pass: put your build commands into it")
     except BuildError as error:
         raise NotSetUpError(str(error)) from error

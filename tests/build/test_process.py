@@ -68,6 +68,8 @@ UNABLE = [
     ("#!/usr/bin/env -S no-such-shell -e\n", "no-such-shell is not on the PATH"),
     ("#!/bin/sh\r\nexit 0\r\n", "Windows line ends"),
     ("#!/bin/sh -e\r\nexit 0\r\n", "Windows line ends"),
+    ("#!/bin/sh\nset -e\r\ntrue\r\n", "Windows line ends"),
+    ("set -e\r\ntrue\r\n", "Windows line ends"),
     ("#!/etc/passwd\n", "not executable"),
     ("#!/etc\n", "does not exist"),
     (b"\0\0\0\0no program\n", "it is binary"),

@@ -106,6 +106,17 @@ def test_no_repair_is_paid_for_and_resume_builds_again(project_folder: Path, run
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+@pytest.mark.parametrize("command", ["git add -A", "touch /usr/x"])
+def test_strict_tells_what_it_keeps_beside_the_protected_files(
+    command: str, project_folder: Path, run_code_commit: Run
+):
+    (project_folder / "build.sh").write_text(f"#!/bin/sh\nset -e\n{command}\ngrep -q '^ok$' ok.txt\n")
+    answers = recorded(project_folder, *["^^^ok.txt\nok\n^^^end\n"] * 2)
+    done = run_code_commit(project_folder, *answers, "--sandbox", "strict")
+    assert (done.returncode, "the sandbox made build.sh fail" in done.stderr) == (5, True), done.stderr
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 def test_a_test_that_prints_the_words_is_repaired(project_folder: Path, run_code_commit: Run):
     (project_folder / "build.sh").write_text("#!/bin/sh\nset -e\nsh ./test.sh\ngrep -q '^ok$' ok.txt\n")
     (project_folder / "test.sh").write_text(
