@@ -69,6 +69,8 @@ _GENERATED = re.compile(
     rf"(?im)^{_COMMENT}.*(?:@generated\b|<auto-?generated|{_MADE}.*(?:\n[^\n=]*){{0,3}}?{_LEAVE_IT}"
     rf"|{_LEAVE_IT}.*(?:\n[^\n=]*){{0,3}}?{_MADE})"
 )
+_OF_ITSELF = re.compile(r"(?i)\bthis\b|\bcode generated\b|@generated\b|<auto-?generated")
+_OF_OTHERS = re.compile(r"(?i)\bfiles\b|\bthem\b|^.*?(?P<path>[\w.*-]+/[\w.*/-]*|[\w*-]+\.\w+)(?=.*generated)")
 _HEADER = 1000  # characters
 _LFS_POINTER = "version https://git-lfs.github.com/spec/"
 _OWN_MARK = '<meta name="generator" content="code-commit">'
@@ -315,7 +317,7 @@ def _read_section(tree: Tree, name: str, redactor: Redactor, selection: Selectio
         raise _UnfitFileError("page of code-commit")
     if text.startswith(_LFS_POINTER):
         raise _UnfitFileError("pointer of Git LFS")
-    if not selection.is_wanted(name) and _GENERATED.search(text[:_HEADER]):
+    if not selection.is_wanted(name) and _is_generated(name, text[:_HEADER]):
         raise _UnfitFileError(GENERATED, "by its header")
     if name.endswith(SUFFIXES) and not selection.is_wanted(name) and is_built(text):
         raise _UnfitFileError(BUILT)
@@ -368,6 +370,16 @@ def _read(tree: Tree, path: str, selection: Selection) -> bytes:
     if path.endswith(_MINIFIABLE) and not is_wanted and _is_minified(content):
         raise _UnfitFileError(MINIFIED)
     return content
+
+
+def _is_generated(name: str, header: str) -> bool:
+    """Tell whether a header says that its file is generated, and not that others are: `The files in gen/ are ..`."""
+    for match in _GENERATED.finditer(header):
+        said = header[match.start() : header.find("\n", match.end()) % (len(header) + 1)]
+        other = None if _OF_ITSELF.search(said) else _OF_OTHERS.search(said)
+        if not other or (other["path"] or "*").rpartition("/")[2] == name.rpartition("/")[2]:
+            return True
+    return False
 
 
 def _is_minified(content: bytes) -> bool:
