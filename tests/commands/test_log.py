@@ -121,7 +121,7 @@ def test_the_latest_runs_alone(paid: Path, run_code_commit: Run):
     assert len(json.loads(run_code_commit(root, "log", "--json").stdout)) == 2
     assert len(json.loads(run_code_commit(root, "log", "-n", "1", "--json").stdout)) == 1
     for other in (["latest"], ["--stats"], ["--markdown"]):
-        assert "-n is of the list of runs" in run_code_commit(root, "log", "-n", "1", *other).stderr, other
+        assert "-n limits the list of runs" in run_code_commit(root, "log", "-n", "1", *other).stderr, other
 
 
 def test_no_run(project_folder: Path, run_code_commit: Run):
