@@ -379,6 +379,13 @@ def test_a_resumed_run_looks_the_headers_up_anew(project_folder, user, run_code_
     assert [request.headers["x-token"] for request in server.requests] == [TOKEN, FILED]
 
 
+@pytest.mark.parametrize(("address", "gets_it"), [(OURS, True), (THEIRS, False)])
+def test_resume_takes_a_project_s_headers_for_the_address_beside_them_alone(address, gets_it, project, user):
+    write(project.agent_config, f'model = "chat:m"\nbase_url = "{OURS}"\n[headers]\nX-Team = "web"\n')
+    record = Settings(model="chat:m", base_url=f"chat:{address}").as_record()
+    assert bool(reach_in(project, options=record).headers) == gets_it
+
+
 def test_a_certificate_and_its_key_are_files_of_the_users(
     project, project_folder, user, tmp_path, run_code_commit: Run
 ):
