@@ -17,7 +17,7 @@ from code_commit.errors import Named, NotSetUpError
 from code_commit.files import NotAFileError, Tree, folders_of, open_regular, read_all
 from code_commit.git import ask_git, match_patterns, repository_options
 from code_commit.llm.keys import KEY_VARIABLES
-from code_commit.paths.patterns import find_unmatched
+from code_commit.paths.patterns import explain_patterns, find_unmatched
 from code_commit.paths.secrets import ENCRYPTING_FILTERS, find_secret, is_public_key, is_secret_name
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.redaction import Redactor
@@ -153,6 +153,8 @@ def select_files(project: Project, rollup_exclude: Sequence[str], request: Codeb
             f"{shown(pattern)} excludes no file; did you mean {shown(near)!r}?" for pattern, near in unmatched if near
         )
         selection.warnings += told  # not of a pattern for any project, as *.svg
+        useless = explain_patterns("exclude:", exclude, project.root)
+        selection.warnings += ("".join(map(str, message)) for message in useless.values())
     for name in sorted(dropped):
         selection.leave_out(dropped[name], name)
     selection.names = sorted((name for name in names if name not in dropped), key=place_of)

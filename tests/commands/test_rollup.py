@@ -319,6 +319,9 @@ def test_an_excluding_pattern_that_matches_no_file_is_told_where_a_path_resemble
     done = rolled_up(run_code_commit, root, "--exclude", "doc/", "--exclude", "*.svg")
     assert done["warnings"] == ["doc/ excludes no file; did you mean 'docs/'?"]
     assert rolled_up(run_code_commit, root, "src", "--exclude", "doc/")["warnings"] == []
+    (warning,) = rolled_up(run_code_commit, root, "--exclude", f"{root.resolve()}/docs/")["warnings"]
+    assert warning.startswith("exclude: ")
+    assert warning.endswith("can match nothing: it is an absolute path: write /docs/")
 
 
 def test_what_gitattributes_has_encrypted_stays_out(root: Path, run_code_commit: Run):
