@@ -116,7 +116,9 @@ def code_of(path: str, text: str) -> tuple[str, str]:
         return "ts", _scripts_of(text)
     if suffix == "ipynb":
         return _cells_of(text)
-    return (suffix if is_language(suffix) else _alike(name, suffix, text)), text
+    begins = name.partition(".")[0].lower()  # Dockerfile.prod
+    known = (each for each in (suffix, begins if begins.endswith("file") else "") if is_language(each))
+    return next(known, "") or _alike(name, suffix, text), text
 
 
 def _alike(name: str, suffix: str, text: str) -> str:

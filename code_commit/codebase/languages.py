@@ -52,7 +52,7 @@ _PARTS = {  # of rows, in a notation of theirs: a space is `[ \t]+`, and ` *` is
     "MEMBER": r"""
         <WORDS>|(?:(?:public|private|protected|internal|static|final|abstract|override|virtual|async
         |synchronized) )+(?:[\w.,<>\[\]?\x20]+[\x20\t])?(\w+) *\(.*
-        |<TYPED>(\w+)\([^()\n]*\) *(?:throws[\x20\t][\w.,\x20]+)?[{;]? *
+        |<TYPED>(\w+)\([^()\n]*\) *(?:throws[\x20\t][\w.,\x20]+)?(?:\{.*\}|[{;])? *
     """,
 }
 _ROWS = {  # by the suffixes of languages
@@ -86,7 +86,7 @@ _ROWS = {  # by the suffixes of languages
         "haskell",
         r"""
             (?:import|module|port\x20module) [A-Zq].*|(?:data|newtype|type(?: (?:alias|family))?|class|instance
-            |pattern) (?:.*=> *)?([\w'.]+).*|(?<![^\n])\x20{0,4}(?:port )?([a-z_][\w']*
+            |pattern) (?:.*=> *)?([\w'.]+).*|(?<![^\n])\x20{0,4}(?:port )?([A-Za-z_][\w']*
             |\([^\w\s]+\))(?: *, *[\w']+)* *::?(?![:=]).*|foreign\x20import.*
         """,
     ),
@@ -293,10 +293,10 @@ _ROWS = {  # by the suffixes of languages
             |extern) )*(?:[\w.*&\[\]<>:,]+ )?\**(\w+) *[(:].*|cimport .*
         """,
     ),
-    "mk mak am makefile gnumakefile": (
+    "mk mak makefile gnumakefile just justfile": (
         "hash",
         r"""
-            (?<![^\n])(?!\.[A-Z]|\w+ *[:+?!]*=)([\w./$(){}%-]+)(?: [\w./$(){}%-]+)* *&?::?(?![:=]).*
+            (?<![^\n])(?!\.[A-Z]|\w+ *[:+?!]*=)@?([\w./$(){}%-]+)(?: [\w./$(){}%='\"*+-]+)* *&?::?(?![:=]).*
             |define ([\w.-]+).*|include .*
         """,
     ),
@@ -328,7 +328,7 @@ _ROWS = {  # by the suffixes of languages
     "rs": (
         "c",
         r"""
-            <WORDS>|(?:pub(?:\([^)\n]*\))? )?(?:static|const) (?:mut )?([A-Z_]\w*) *:.*|macro_rules! *(\w+).*
+            <WORDS>|(?:pub(?:\([^)\n]*\))? )?(?:static|const) (?:mut |ref )?([A-Z_]\w*) *:.*|macro_rules! *(\w+).*
         """,
     ),
     "kt kts": (

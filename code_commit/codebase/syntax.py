@@ -27,8 +27,8 @@ _KINDS = {
     r"|typealias_declaration|associated_type|type_elem|(const|constant|event|event_field|field|property)_declaration|(const|static)_item|enumerator|(property|index)_signature"
     r"|property_identifier|enum_(assignment|constant|entry|variant|case.*|member_declaration)|(val|var)_(definition|declaration)",
     "nest": r"(abstract_class|annotation_type|class|enum|extension|(file_scoped_)?namespace|foreign_mod|given|impl"
-    r"|interface|mod|object|protocol|record|struct|trait|type|union)_(declaration|definition|item|spec|specifier)"
-    r"|class|module|internal_module|singleton_class|companion_object",
+    r"|interface|mod|module|object|protocol|record|struct|trait|type|union)_(declaration|definition|item|spec|specifier)"
+    r"|class|module|internal_module|package_object|singleton_class|companion_object",
     "head": r".*(constructor|destructor|function|macro|method|operator|delegate|indexer|init|subscript)[a-z_]*"
     r"_(declaration|definition|def|elem|item|signature)|(function|method)_signature|method|singleton_method|secondary_constructor",
     "variable": r"variable_declarator|assignment_expression|(public_)?field_definition|pair",
@@ -49,7 +49,7 @@ _SUBJECT = re.compile(
 _IS_SCRIPT = re.compile(rb"if \(?__name__\b")
 _EXPORT = re.compile(rb"(?:export|declare)\b")
 _LOAD = re.compile(
-    rb"(require|require_relative|load|source|\.)[ (]+\S[^\n]*|attr_\w+ [^\n]*|\w+[ (]+(?::\w|\w+: +:)[^\n{]*"
+    rb"(require|require_relative|load|source|\.)[ (]+\S[^\n]*|attr_\w+ [^\n]*|\w+[!?]?[ (]+(?::\w|\w+: +:)[^\n{]*"
 )
 MADE = re.compile(rb"\w+ *= *lambda\b|_*[A-Z]\w*?[a-z]\w* *= *[\w.]+\(")  # a function, a type: Point = namedtuple(..)
 _COMMENT = re.compile(r"(?<=\S)[ \t]+(?:#(?!\[)|//).*|(?<=\n)[ \t]*(?:#(?!\[)|//).*")  # to the end of a line
@@ -284,9 +284,13 @@ def _variable(source: bytes, node: "Node", start: int, depth: int) -> Iterator[E
     elif _EXPORT.match(source, start, node.end_byte) or (depth == 0 and _is_given_function(call)):
         is_long = call is not None and b"\n" in (call.text or b"")
         text = _shown(source[start : call.start_byte if call and is_long else node.end_byte], depth, LONGEST)
-    yield _entry(source, node, start, depth, text)
+    inner = list[Entry]()
     if value is not None and value.type == "object":
-        yield from _lines(source, value, value.start_byte, depth + 1)
+        inner += _lines(source, value, value.start_byte, depth + 1)
+        if node.type == "variable_declarator" and not text and any(entry.text for entry in inner):
+            text = _shown(source[start : value.start_byte], depth, LONGEST)
+    yield _entry(source, node, start, depth, text)
+    yield from inner
 
 
 def _is_given_function(call: "Node | None") -> bool:

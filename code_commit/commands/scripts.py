@@ -1,7 +1,7 @@
 """The scripts of packages and the goals of make: whether they test, and whether a failure of theirs is lost."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from code_commit.commands.project_files import Facts, Folder, mapping, paths_of, strings
@@ -152,7 +152,7 @@ def _is_silent(recipe: list[str]) -> bool:
     return bool(recipe) and all(_ONLY_SPEAKS.fullmatch(step) for step in recipe)
 
 
-def _needed(rules: dict[str, list[str]], goals: list[str]) -> Iterator[str]:
+def _needed(rules: dict[str, list[str]], goals: Iterable[str]) -> Iterator[str]:
     """Yield goals of make and those that they need."""
     seen, open_goals = set[str](), list(goals)
     while open_goals:
