@@ -112,11 +112,19 @@ def workspaces_of(folder: Folder) -> list[str]:
     """Return the patterns of the folders that a JavaScript package names as parts of its own."""
     spaces = folder.json("package.json").get("workspaces")
     listed = re.findall(r"""(?m)^[ \t]*-[ \t]*['"]?([^'"\s!]+)""", folder.text("pnpm-workspace.yaml"))
-    return paths_of(spaces.get("packages") if isinstance(spaces, dict) else spaces) + paths_of(listed)
+    lerna = folder.json("lerna.json").get("packages")
+    return [
+        *paths_of(spaces.get("packages") if isinstance(spaces, dict) else spaces),
+        *paths_of(lerna),
+        *paths_of(listed),
+    ]
 
 
 def read_composer(folder: Folder, facts: Facts) -> None:
-    test = _reached(mapping(folder.json("composer.json").get("scripts")), "test")
+    package = folder.json("composer.json")
+    test = _reached(mapping(package.get("scripts")), "test")
+    pest = "pest" if "pestphp/pest" in mapping(package.get("require-dev")) else "phpunit"
+    facts.values["phpunit"] = "bin/phpunit" if folder.has("bin/phpunit") else f"vendor/bin/{pest}"
     may_run_none = _MAY_RUN_NONE.search(test)
     facts.add(composer_test=test, composer_counts=may_run_none, composer_trusted=test and not may_run_none)
     facts.values["lost PHP"] = _loss(test)

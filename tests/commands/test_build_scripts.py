@@ -500,6 +500,11 @@ OF_PACKAGES = {
         ["npm run test"],
         False,
     ),
+    "no part of lerna has tests": (
+        {"package.json": '{"scripts": {"test": "lerna run test"}}', "lerna.json": '{"packages": ["p/*"]}'},
+        ["npm run test"],
+        False,
+    ),
     "a file that tests nothing": (
         {"package.json": '{"scripts": {"test": "node --test"}}', "test/helper.js": "export const x = 1\n"},
         ["npm run test"],
@@ -555,6 +560,19 @@ def test_the_python_of_any_environment_beside_the_code_or_above_it_runs_the_test
 def test_unittest_finds_tests_whose_files_end_with_test(tmp_path: Path):
     case = "import unittest\n\nclass T(unittest.TestCase):\n    def test_a(self): ...\n"
     assert "discover -p '*_test.py'" in script_for(tmp_path, {"setup.py": "", "a/calc_test.py": case})
+
+
+@pytest.mark.parametrize(
+    ("files", "runner"),
+    [
+        ({}, "vendor/bin/phpunit"),
+        ({"bin/phpunit": "#!/bin/sh\n"}, "bin/phpunit"),
+        ({"composer.json": '{"require-dev": {"pestphp/pest": "^3"}}'}, "vendor/bin/pest"),
+    ],
+)
+def test_php_is_tested_by_the_runner_that_the_project_has(files: dict[str, str], runner: str, tmp_path: Path):
+    script = script_for(tmp_path, {"phpunit.xml": "", "tests/ATest.php": "", **files})
+    assert script.rstrip().endswith(f" {runner}")
 
 
 def test_one_of_several_solutions_is_named(tmp_path: Path):
