@@ -14,7 +14,7 @@ def tool() -> None:
 
 def command(*, for_agent: bool = False) -> None:
     """Run the command of this process and end it at once."""
-    gc.set_threshold(50_000)  # modules keep what they create, and collecting it took a twentieth of `--help`
+    gc.set_threshold(100_000)  # modules keep what they create, and collecting it took a twentieth of `--help`
     if sys.getfilesystemencoding() != "utf-8" and sys.executable:
         _start_in_utf8_mode()
     clean_import_path()
