@@ -13,7 +13,6 @@ from code_commit.check.tree import check_ignore_line
 from code_commit.codebase.make import summary_of, tokens_of, warnings_of, write_codebase, write_parts
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
-from code_commit.commands.choosing import FileChooser
 from code_commit.commands.output import answering, output_of, print_json, redactor_of
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.llm.keys import find_secrets
@@ -124,6 +123,8 @@ def make_rollup(
         progress.redactor = Redactor(secrets)
         codebase = write_codebase(project, settings.rollup_exclude, request, progress.redactor)
     else:
+        from code_commit.commands.choosing import FileChooser  # it imports what few runs need: all that outlines a file
+
         inputs = RunInputs(command="rollup", query=request.query or None, request=request, resumed=resumed)
         plan = plan_run(project, options, inputs)
         progress.redactor = plan.redactor

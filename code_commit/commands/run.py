@@ -8,7 +8,6 @@ from code_commit.check import RunInputs, RunPlan, inputs_of, plan_run
 from code_commit.check.codebase import codebase_for, require_sendable
 from code_commit.commands import add_main_job
 from code_commit.commands.approve import approval_of
-from code_commit.commands.choosing import FileChooser
 from code_commit.commands.output import recording, show_end
 from code_commit.first_build import building_first
 from code_commit.interrupts import interruptible
@@ -79,6 +78,8 @@ def _ask_and_change(plan: RunPlan, begun: RunLog | None, progress: Progress) -> 
     """Make the codebase and run the attempts; `begun` is the log of a run that has built first."""
     choice = None
     if plan.request and plan.request.select:
+        from code_commit.commands.choosing import FileChooser  # it imports what few runs need: all that outlines a file
+
         with FileChooser(plan, progress, begun=begun) as chooser:
             codebase = codebase_for(plan, chooser.choose)
         choice = chooser.record
