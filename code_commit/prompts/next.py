@@ -201,8 +201,7 @@ class Conversation:
         failed = self._read_failed_build(attempt, changed)._replace(originals=texts)
         same = self._compare(attempt, answer.blocks, comparable(build, failed.output))
         summary, text = tell_attempt(attempt.record), self._kept(attempt, answer)
-        touched = {name for path, now in _texts_of(failed) for name in changed_names(path, texts.get(path, ""), now)}
-        named, left = self._named_by(failed, changed, touched), attempt.record.ends_alone
+        named, left = self._named_by(failed, changed), attempt.record.ends_alone
         self._outcomes.append(Outcome(summary, *same, failed, (), text, named, ends_alone=left))
 
     def last_build_failed(self, attempt: AttemptLog, build: BuildResult, first: BuildResult | None) -> None:
@@ -244,27 +243,20 @@ class Conversation:
             replacements = [_read_replacement(tree, path, redact, known_text) for path in sorted(changed)]
         return FailedBuild(output, replacements)
 
-    def _named_by(
-        self, failed: FailedBuild, changed: Collection[str] = (), touched: Collection[str] = ()
-    ) -> list[FileView]:
-        """Return the files that the output names, and the changed ones of which the last prompt showed lines.
-
-        `touched` are the names of what the answers changed.
-        """
+    def _named_by(self, failed: FailedBuild, changed: Collection[str] = ()) -> list[FileView]:
+        """Return the files that the output names, and the changed ones of which the last prompt showed lines."""
         viewer, shown, in_part = self._viewer(), list[FileView](), of_kind(self._views, Part).keys()
         if self._settings.codebase_additions:
             asked = (file for done in self._outcomes if not done.failed for file in done.unseen)
             known = {*changed, *(file.path for file in asked if not isinstance(file.view, Outline))}.difference(in_part)
-            shown = find_additions(viewer, self._task.codebase.shown, failed.output, known, touched)
+            now = [(file.path, file.text) for file in failed.replacements if isinstance(file.view, Whole)]
+            names = {name for path, text in now for name in changed_names(path, failed.originals.get(path, ""), text)}
+            shown = find_additions(viewer, self._task.codebase.shown, failed.output, known, names)
         others = set(in_part).difference(file.path for file in shown) if viewer.show_lines else ()
         for file in failed.replacements:
             if file.path in others and isinstance(file.view, Whole):
                 shown.append(self._show_lines(file.path, file.text, ()))
         return shown
-
-
-def _texts_of(failed: FailedBuild) -> list[tuple[str, str]]:
-    return [(file.path, file.text) for file in failed.replacements if isinstance(file.view, Whole)]
 
 
 def _first_with(value: object, earlier: Sequence[object]) -> int | None:
