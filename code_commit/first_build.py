@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -103,7 +102,7 @@ def with_first_output(plan: RunPlan, folder: Path, record: RunRecord) -> RunPlan
     first = FailedBuild(output, given=_GIVEN + read(GIVEN_BUILD) if has_given else "")
     printed = first.output + first.given
     request = plan.request and plan.request._replace(query=plan.ranking_query, output=printed)
-    return replace(plan, first=first, request=request)
+    return plan._replace(first=first, request=request)
 
 
 def _build(plan: RunPlan, log: RunLog, builder: Builder) -> None:

@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -57,8 +56,7 @@ Approve = Callable[[bytes, Attempt, bool], None]
 """Asks whether to apply an answer. Raises NotApprovedError, or RejectedResponseError with words for the LLM."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(NamedTuple):
     """A run that has started. `codebase` is None if it is unknown which files the LLM saw."""
 
     plan: RunPlan
@@ -147,7 +145,7 @@ def start_run(
             if codebase is not None:
                 log.add_warnings(codebase_warnings(plan, codebase))
             complete = stack.enter_context(asking(plan.llm, project, log))
-            run = replace(run, complete=guarded(complete, plan.llm, builder, log))
+            run = run._replace(complete=guarded(complete, plan.llm, builder, log))
             _keep_ignore_files(rules, log)
         yield run
 

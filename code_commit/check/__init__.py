@@ -5,7 +5,6 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -67,16 +66,16 @@ def plan_run(project: Project, options: Options, inputs: RunInputs) -> RunPlan:
 
     A `repair` needs a key only where its first build fails: a missing one is the plan's `lack`.
     """
-    report = inspect_run(project, options, replace(inputs, starts=inputs.is_main))
+    report = inspect_run(project, options, inputs._replace(starts=inputs.is_main))
     if report.plan and inputs.excluded:
         settings = report.plan.settings
         exclude = (*settings.rollup_exclude, inputs.excluded)
-        report.plan = replace(report.plan, settings=settings._replace(rollup_exclude=exclude))
+        report.plan = report.plan._replace(settings=settings._replace(rollup_exclude=exclude))
     try:
         report.require_no_problem(project)
     except NotSetUpError as error:
         if inputs.command == "repair" and report.plan and all(isinstance(each, NoKeyError) for each in report.errors):
-            return replace(report.plan, lack=error)
+            return report.plan._replace(lack=error)
         raise
     if report.plan is None:
         raise NotSetUpError("the settings cannot be used")

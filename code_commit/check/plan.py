@@ -38,8 +38,7 @@ TASK_OF_REPAIR = "Make the build pass."  # where nobody says more
 _ALL: frozenset[Requirement] = frozenset({"tree", "build", "llm", "query", "prompts"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunInputs:
+class RunInputs(NamedTuple):
     """The inputs of a command, in place of files of agent-config: None where it takes these.
 
     `given` is the output of a build that failed elsewhere, and `excluded` a pattern for its file, which is none of the
@@ -60,7 +59,7 @@ class RunInputs:
     starts: bool = False
     as_sent: bool = False
     resumed: RunEntry | None = None
-    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    environment: Mapping[str, str] = os.environ
 
     @property
     def is_main(self) -> bool:
@@ -84,8 +83,7 @@ class RunInputs:
         return _ALL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPlan:
+class RunPlan(NamedTuple):
     """The checked start of a run. `request` is the codebase to make first, None where `codebase` is there.
 
     `tree` is the tree as git saw it, None outside a repository. `asked` is None where no LLM is asked.

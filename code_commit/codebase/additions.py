@@ -7,9 +7,9 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from code_commit.changes import RejectedResponseError, in_words
 from code_commit.codebase.near import is_test
@@ -49,8 +49,7 @@ _ON_THE_WAY = re.compile(  # a line number on the way to what failed: of an incl
 _PASSED = r"\s*(PASS|ok|\u2713)\s|.*\s(PASSED|passed|ok)(\s+[\[(].*)?\s*$"
 
 
-@dataclass(frozen=True, slots=True)
-class FileViewer:
+class FileViewer(NamedTuple):
     """Reads files of a project for a prompt.
 
     `show_lines` returns lines of a file, by its path, text and ranges, with those of it that are shown already; None

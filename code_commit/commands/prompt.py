@@ -1,7 +1,6 @@
 """`code-commit prompt`: the initial prompt, to paste into any chat. No key is needed, nothing is sent."""
 
 from argparse import ArgumentParser
-from dataclasses import replace
 
 from code_commit.check import inputs_of, plan_run
 from code_commit.check.codebase import codebase_for, require_sendable
@@ -31,7 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Arguments) -> int:
     project = find_project()
     tell_if_half_changed(project)
-    inputs = replace(inputs_of(project, arguments.task, arguments.query), command="prompt")
+    inputs = inputs_of(project, arguments.task, arguments.query)._replace(command="prompt")
     plan = plan_run(project, arguments.options, inputs)
     codebase = codebase_for(plan)  # without the choice of an LLM, which would cost
     require_sendable(plan, codebase)

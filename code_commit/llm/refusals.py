@@ -5,8 +5,7 @@ matter that the words speak of: a size, money, a period of a day or more, a mode
 """
 
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from code_commit.errors import LLMError, LLMErrorKind
 from code_commit.llm.http import Endpoint, PassingFailure, Reply
@@ -154,8 +153,7 @@ def refusal_of(reply: Reply, endpoint: Endpoint, now: float, where: str = "") ->
     return PassingFailure(said, delay=wait, reply=reply, status=matter.status or reply.status)
 
 
-@dataclass(frozen=True, slots=True)
-class _Matter:
+class _Matter(NamedTuple):
     """The matter of a refusal. `status` is that of the reply or in its body, `text` its codes and words as one."""
 
     status: int
