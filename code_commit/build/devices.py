@@ -51,4 +51,4 @@ def _reaches_a_disk(path: Path, sysfs: Path, above_disks: Collection[Path]) -> b
     """Tell whether a device, or what it belongs to, has a disk: as `sg`, `bsg`, `nvme`, `mtd` and raw USB have."""
     number = path.stat().st_rdev
     place = sysfs / f"dev/char/{os.major(number)}:{os.minor(number)}"
-    return any(at.exists() and at.resolve() in above_disks for at in (place, place / "device"))
+    return any(at.resolve() in above_disks for at in (place, place / "device"))
