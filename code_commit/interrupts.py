@@ -11,7 +11,6 @@ for something else as well run the handlers at one place (`DeferredSignals`).
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -25,6 +24,12 @@ ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def _never() -> bool:
     return False
+
+
+def _is_main_thread() -> bool:
+    import threading  # `--help` does without
+
+    return threading.current_thread() is threading.main_thread()
 
 
 class _State:
@@ -107,7 +112,7 @@ class DeferredSignals:
         self._waiting: list[int] = []
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
+        if _is_main_thread():
             with signals_blocked():
                 found = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
                 self._handlers = {number: handler for number, handler in found.items() if callable(handler)}
@@ -151,7 +156,7 @@ def first_interrupt(answer: Callable[[], object]) -> Iterator[None]:
         signal.signal(signal.SIGINT, former)
         answer()
 
-    is_taken = callable(former) and threading.current_thread() is threading.main_thread()
+    is_taken = callable(former) and _is_main_thread()
     if is_taken:
         signal.signal(signal.SIGINT, on_first)
     try:

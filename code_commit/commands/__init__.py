@@ -10,7 +10,6 @@ no part of the words here: `__main__` has gone to its folder.
 import argparse
 import importlib
 import re
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -241,6 +240,8 @@ class CommandParser(argparse.ArgumentParser):
             are = "are options" if len(foreign) > 1 else "is an option"
             self.error(f"{' and '.join(foreign)} {are} of `run`, not of `{words[0]}`")
         if names:
+            import shlex  # `--help` does without
+
             moved = shlex.join(["code-commit", words[0], *before, *words[1:]])
             self.error(f"put {' and '.join(names)} after {words[0]}", f": {moved}")
         self.error("-- stands before the command", "; leave it out")
