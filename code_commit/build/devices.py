@@ -43,12 +43,19 @@ def _mounts_below(folder: Path, sysfs: Path, above_disks: Collection[Path], but:
 
 def _above_disks(sysfs: Path) -> set[Path]:
     """Return the places of all disks among the kernel's devices, and of what they are parts of."""
-    disks = [disk.resolve() for disk in (sysfs / "class/block").glob("*")]
+    disks = [_target(disk) for disk in (sysfs / "class/block").glob("*")]
     return {place for disk in disks for place in (disk, *disk.parents)}
 
 
 def _reaches_a_disk(path: Path, sysfs: Path, above_disks: Collection[Path]) -> bool:
     """Tell whether a device, or what it belongs to, has a disk: as `sg`, `bsg`, `nvme`, `mtd` and raw USB have."""
     number = path.stat().st_rdev
-    place = sysfs / f"dev/char/{os.major(number)}:{os.minor(number)}"
-    return any(at.resolve() in above_disks for at in (place, place / "device"))
+    place = _target(sysfs / f"dev/char/{os.major(number)}:{os.minor(number)}")
+    return place in above_disks or _target(place / "device") in above_disks
+
+
+def _target(link: Path) -> Path:
+    """Return the target of a link of sysfs, in which is no other link; `Path.resolve` looks at each folder of it."""
+    with suppress(OSError):
+        return Path(os.path.normpath(link.parent / link.readlink()))
+    return link
