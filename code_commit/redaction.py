@@ -69,7 +69,7 @@ class Redactor:
 
     def redact_json(self, value: Any) -> bytes:
         """Return dataclasses and JSON-like data as JSON for people, every key censored, in names of members too."""
-        return self.redact(whole_characters("".join(_json_parts(value, "\n"))).encode() + b"\n")
+        return self.redact(whole_characters(_json_text(value, "\n")).encode() + b"\n")
 
     def reveals_key(self, text: str) -> bool:
         """Tell whether a key stands in the text, in any form."""
@@ -287,21 +287,18 @@ def _spellings(code: int) -> bytes:
     return b"|".join([*forms, re.escape(plain)])
 
 
-def _json_parts(value: Any, line: str) -> Iterator[str]:
-    """Yield the parts of a JSON text; `line` is a line's end with the next indentation."""
+def _json_text(value: Any, line: str) -> str:
+    """Return a JSON text; `line` is a line's end with the next indentation."""
     value = _members(value)
-    is_object = isinstance(value, dict)
     members = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
     if _SCALARS.issuperset(map(type, members)):
-        yield _encode_json(value)
-    else:
-        deeper = f"{line}  "
-        before = f"{{{deeper}" if is_object else f"[{deeper}"
-        for name, member in zip(value, members, strict=True):
-            yield f"{before}{encode_basestring(str(name))}: " if is_object else before
-            yield from _json_parts(member, deeper)
-            before = f",{deeper}"
-        yield f"{line}}}" if is_object else f"{line}]"
+        return _encode_json(value)
+    deeper = f"{line}  "
+    texts = [_json_text(member, deeper) for member in members]
+    if isinstance(value, dict):
+        texts = [f"{encode_basestring(str(name))}: {text}" for name, text in zip(value, texts, strict=True)]
+        return f"{{{deeper}{f',{deeper}'.join(texts)}{line}}}"
+    return f"[{deeper}{f',{deeper}'.join(texts)}{line}]"
 
 
 def whole_characters(text: str) -> str:
