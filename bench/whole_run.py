@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench.commits import BYTES_PER_TOKEN, PRICES
 from bench.comparing import SHOWN, Comparison, Plan, Side, counted, growth
-from bench.environments import SOURCE, Tool
+from bench.environments import SOURCE, Tool, git
 from bench.measuring import Command
 from bench.projects import make_checkout, source_texts, sources, write_file
 from bench.steps import KEY
@@ -78,6 +78,7 @@ class Job:
             shutil.rmtree(self.root / "agent-config" / "logs", ignore_errors=True)
             for leftover in (".aider.chat.history.md", ".aider.input.history"):
                 (self.root / leftover).unlink(missing_ok=True)
+            git(self.root, "status", "--porcelain")  # refreshes the index, which is as young as its files
             self.server.requests.clear()
             self.server.answers = [Answer(text, input_tokens=TOKENS_READ) for text in answers]
             self.server.delivered = 0
