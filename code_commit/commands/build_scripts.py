@@ -99,14 +99,18 @@ def _choose(project: Folder) -> tuple[list[_Part], list[_Part]]:
     last = [part for part in _find_all(project, _LAST_KINDS, "") if part.lines and _is_new(part, found)]
     built = [part for part in found if part.lines] or last
     left_out = [part for part in [*found, *last] if part not in built]
-    is_root = any(part.can_pass for part in built)
+    of_root = {part.kind["name"]: part.can_pass for part in built}
     kinds = [kind for kind in _KINDS if not project.has(kind.get("unless", ""))]
     for name, folder in _folders_of(project):
         inner = _find_all(folder, kinds, name) or [part for part in _find_all(folder, _LAST_KINDS, name) if part.lines]
         parts = [part for part in inner if not _is_covered(part, project, built)]
         is_apart = name.split("/")[0] in _NOT_BUILT
-        is_outer = not (is_root or is_apart or any(name.startswith(f"{part.folder}/") for part in built))
-        built += (part for part in parts if is_outer and part.lines)
+        is_outer = not (is_apart or any(part.folder and name.startswith(f"{part.folder}/") for part in built))
+        built += (
+            part
+            for part in parts
+            if is_outer and part.lines and (not of_root or of_root.get(part.kind["name"]) is False)
+        )
         left_out += (
             part for part in parts if part not in built and (part.kind in _KINDS or not (is_apart or "/" in name))
         )

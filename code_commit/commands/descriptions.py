@@ -71,7 +71,7 @@ def _read_python(folder: Folder, facts: Facts) -> None:
     is_suffix = bool(names) and all(PurePosixPath(name).stem.endswith("_test") for name in names)
     facts.values["pattern"] = " -p '*_test.py'" if is_suffix else ""
     top = "../" * folder.depth
-    facts.values["outer"] = f"{top}*/bin/python {top}.venv/bin/python " if top else ""
+    facts.values["around"] = f"{top}*/pyvenv.cfg {top}.venv/pyvenv.cfg " if top else ""
     is_apart = folder.has("tests/*.py") and not folder.has("tests/__init__.py")
     facts.values["tests"] = " -s tests" if is_apart else ""
 

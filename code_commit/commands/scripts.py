@@ -22,7 +22,7 @@ _QUOTED = re.compile(r"'[^'\n]*'|\"(?:\\.|[^\"\\\n])*\"")
 _LOSES = re.compile(
     r"(\|\| *(?:true|:|exit 0|echo\b))|(; *(?:true|:|exit 0)) *$|(?<![|\\])(\|(?!\|)&? *[\w./@-]+)", re.MULTILINE
 )
-_ONLY_SPEAKS = re.compile(r"(?:[@-]*(?:echo|printf|true|:)\b[^|&;]*|\s*)")
+_ONLY_SPEAKS = re.compile(r"(?:[@-]*(?:echo|printf)\b[^|&;]*|\s*)")
 
 
 def _script(value: Any) -> str:

@@ -553,6 +553,7 @@ def test_hatch_tests_where_it_has_environments_and_uv_installs_the_parts_that_ha
 @pytest.mark.parametrize("place", ["venv/bin/python", ".venv/bin/python", "p/a/env/bin/python"])
 def test_the_python_of_any_environment_beside_the_code_or_above_it_runs_the_tests(place: str, tmp_path: Path):
     files = {"p/a/setup.py": "", "p/a/tests/test_a.py": "import pytest\n", place: "#!/bin/sh\necho 1 passed\n"}
+    files[place.replace("bin/python", "pyvenv.cfg")] = ""
     lay(tmp_path, {"build.sh": script_for(tmp_path, files), "tools/python3": "#!/bin/sh\nexit 1\n"})
     assert build(tmp_path, PATH=f"{tmp_path / 'tools'}{os.pathsep}{os.environ['PATH']}").returncode == 0
 

@@ -52,7 +52,7 @@ PACKAGE = '{"scripts": {"build": "tsc", "test": "jest"}, "devDependencies": {"je
 KINDS = {
     "pytest or unittest": (
         {"pyproject.toml": ""},
-        ["for each in */bin/python .venv/bin/python", "PYTHONPATH=src", '"$python" -m pytest -q', "unittests discover"],
+        ["if [ -x .venv/bin/python ]", "PYTHONPATH=src", '"$python" -m pytest -q', "unittests discover"],
     ),
     "uv": ({"pyproject.toml": "", "uv.lock": ""}, ["uv run python -m pytest -q", "!$python"]),
     "Django": ({"requirements.txt": "django", "manage.py": ""}, ["manage.py test", "!pytest"]),
@@ -154,7 +154,7 @@ def test_names_of_a_hostile_project_give_no_commands(tmp_path: Path):
     names = ["a\ntouch HACKED\n", "$(touch HACKED)", "`touch HACKED`", "'; touch HACKED; '", "-rf", "\x1b[2J"]
     for name in names:
         (tmp_path / name).mkdir()
-        lay(tmp_path / name, {"Makefile": "test:\n\tcd .\n"})
+        lay(tmp_path / name, {"Makefile": "test:\n\ttrue\n"})
     found = build_script_for(tmp_path)
     assert found is not None
     lay(tmp_path, {"build.sh": found.text})
@@ -283,7 +283,7 @@ def test_installed_packages_are_ignored(tmp_path: Path, run_code_commit: Run):
         "web/package.json": PACKAGE,
         "env/pyvenv.cfg": "",
         "own/pyvenv.cfg": "",
-        "tests/test_a.py": "",
+        "src/a.py": "",
     }
     lay(tmp_path, {**files, "own/.gitignore": "*\n", "node_modules/a/index.js": "", ".gitignore": "dist\n"})
     git(tmp_path, "init", "-q")
