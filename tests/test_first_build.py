@@ -44,7 +44,7 @@ def asking(root: Path, server: FakeServer) -> list[str]:
     return ["--model", "openai:gpt-6.2-sol", "--base-url", server.base_url("openai"), "--sandbox", "off"]
 
 
-@pytest.mark.parametrize("layout", ["spec", "cached", "short"])
+@pytest.mark.parametrize("layout", ["spec", "cached"])
 def test_the_llm_sees_why_the_build_fails(layout, project_folder: Path, run_code_commit: Run):
     build_with(project_folder)
     answers = replay(project_folder, "no block\n", WRONG, RIGHT)
@@ -58,15 +58,32 @@ def test_the_llm_sees_why_the_build_fails(layout, project_folder: Path, run_code
     assert first.count("it must say ok\nnot yet\n") == 1
     assert "it must say ok\nnot yet\n" in rejected
     assert "it must say ok\nwrong\n" in repair
-    if layout != "short":
-        assert FAILS in first
-        assert FAILS in rejected
-        assert FAILS not in repair
-        assert "not yet" not in repair.partition(LABEL)[2].partition("[build.sh:")[0], "the last failure alone"
-        assert (first.index(LABEL) < first.index("[query]\n")) == (layout == "spec")
+    assert FAILS in first
+    assert FAILS in rejected
+    assert FAILS not in repair
+    assert "not yet" not in repair.partition(LABEL)[2].partition("[build.sh:")[0], "the last failure alone"
+    assert (first.index(LABEL) < first.index("[query]\n")) == (layout == "spec")
     assert (log / "0-build.txt").read_text().startswith("ok.txt:1: it must say ok\nnot yet\n[build.sh: exit code 1")
     assert (run["first_build"]["exit_code"], run["attempts"][-1]["build"]["exit_code"]) == (1, 0)
     assert run["totals"]["build_seconds"] >= run["first_build"]["seconds"] > 0
+
+
+@pytest.mark.parametrize("named", ["ok.txt", "far.txt"])
+def test_a_small_model_sees_it_where_it_names_a_file_that_the_codebase_has_not(
+    named, project_folder: Path, run_code_commit: Run
+):
+    (project_folder / "far.txt").write_text("far\n")
+    git(project_folder, "add", "-A")
+    build_with(project_folder, f"echo '{named}:1: it must say ok'")
+    (project_folder / "agent-config/config.toml").write_text("codebase_additions = true\n")
+    answers = replay(project_folder, "no block\n", WRONG, RIGHT)
+    done = run_code_commit(project_folder, "--build-first", "--prompt-layout", "short", *answers)
+    assert done.returncode == 0, done.stderr
+    assert "The build passes after 3 attempts (before the run it failed): 1 file changed" in done.stderr
+    prompts = [(the_log(project_folder) / f"{number}-query.txt").read_text() for number in (1, 2, 3)]
+    is_seen = named == "far.txt"
+    assert ["The script fails already, before any change:" in prompt for prompt in prompts] == [is_seen] * 3
+    assert f"The script fails:\n\n{named}:1: it must say ok\n" in prompts[-1]
 
 
 def test_a_build_that_passes_says_so_and_is_in_no_prompt(project_folder: Path, run_code_commit: Run):

@@ -251,7 +251,10 @@ def lay_out(
 def lay_out_short(
     task: Task, turns: Sequence[Turn] = (), failed: FailedBuild | None = None, added: Sequence[FileView] = ()
 ) -> Prompt:
-    """Return a prompt as an exchange of messages. A file that is now as an answer sent it is not shown again."""
+    """Return a prompt as an exchange of messages. A file that is now as an answer sent it is not shown again. A first
+    build's output is shown where to repair it is the task, or where it names files that the codebase has not: what the
+    model can tell from the project itself leads a small one astray.
+    """
     build, sent = failed or FailedBuild(""), "\n".join(turn.response for turn in turns)
     others = [
         each
@@ -260,7 +263,7 @@ def lay_out_short(
     ]
     changed = "".join(_show_changes(task, build._replace(replacements=others), {}, ()))
     codebase, instructions = task.codebase.text, task.prompts.short_instructions
-    first, query = task.first, task.query
+    first, query = task.first if task.first and (task.repairs or task.first.named) else None, task.query
     if first:
         query = with_output(query, first.output + first.given, first.named, repairs=task.repairs)
         added = [*first.named, *added]
