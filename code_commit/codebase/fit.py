@@ -34,8 +34,7 @@ _NO_ROOM = "no room for an outline, or nothing to outline, with their bytes:\n"
 _NOT_OUTLINED = "no room for an outline, or nothing to outline, bytes of long ones:\n"
 _FAR = "not next to a chosen file, or nothing to outline, with their bytes:\n"
 _UNNAMED = "and {:,} more{}\n"
-_LONGEST_FOLDERS, _SHARE_OF_FOLDERS = 2_000, 50
-_NAMED_BESIDE = 5_000  # characters of names after a choice
+_LONGEST_FOLDERS, _SHARE_OF_FOLDERS, _NAMED_BESIDE = 2_000, 50, 5_000  # the last: characters, after a choice
 _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5  # of the room, one part in five each
 _USUAL, _SHARE_OF_NAMES_IN_CHOICE = 30_000, 20  # of a choice: characters to which its first outlines grow; of the room
 _MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more files are read
@@ -185,8 +184,8 @@ class Fill(Strategy):
 
     def _wanted(self, files: Sequence[Section]) -> set[str]:
         """Return the files without images, and unnamed ones that serve no task or are shown by their heads."""
-        names = {file.name for file in files}.difference(self.survey.pictured)
-        return names.difference(_idle(files).union(self.heads) - self.named())
+        unwanted = _idle(files).union(self.heads) - self.named()
+        return {file.name for file in files}.difference(self.survey.pictured, unwanted)
 
     def outline(self, file: Section) -> str:
         lines = outline(file.name, file.content, numbered=self.edits and file.bytes > PART)
