@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _LONGEST_LINE, _LONGEST_NAME = 2_000, 200
 _MOST_OF_A_LIST, _MOST_OF_A_NAME, _MOST_HINTS, _MOST_NEAREST = 200, 5, 5, 3
 _MOST_IMPORTS, _LONGEST_HEAD, _MOST_COLONS = 100, 12, 8  # lines, lines; of a line that are tried
+_SHORT, _MOST_USED = 3, 30  # lines of a constant, and of all that stand with a part
+_CONSTANT = re.compile(r"\s*#[ \t]*define\b|[^=(]*=")
+_WORD = re.compile(r"[A-Za-z_]\w{2,}")
 _HEADER = re.compile(r"\s+\(lines ([\d, -]+?)(?: of [\d,]+)?\)(?:\s+---)?\s*$")  # of a part in a prompt
 _IMPLEMENTS = re.compile(r"\s*(?:unsafe[ \t]+)?(?:impl\b.*\sfor\s|extension\s+[\w.]+\s*:)")
 _RANGE = re.compile(r"(?:lines?\s*|L)?(\d{1,9})(?:\s*(?:-|\u2013|to)\s*L?(\d{1,9}))?", re.IGNORECASE)
@@ -83,7 +86,7 @@ def _read_request(line: str, paths: Collection[str]) -> FileRequest:
 def find_part(path: str, text: str, request: FileRequest) -> FoundPart:
     """Return the lines that a request names, the comments above a definition, and the first line of what it is in.
 
-    The file's first line and its imports stand with them.
+    The file's first line and its imports stand with them, and the constants that they use.
     """
     lines, missing, found = lines_of(text), list[str](), list[tuple[int, int]]()
     for first, last in request.ranges:
@@ -103,6 +106,7 @@ def find_part(path: str, text: str, request: FileRequest) -> FoundPart:
         else:
             missing.append(_explain_missing(name, there or definitions, is_known=bool(there), number=len(missing)))
     beside = [(1, 1), *_heads_of_owners(definitions, found, lines), *_imports(definitions)] if found else []
+    beside += _constants(definitions, found, lines)
     return FoundPart(part_of(text, [*found, *beside]) if found else None, missing)
 
 
@@ -154,6 +158,23 @@ def _imports(definitions: "Iterable[Definition]") -> Iterator[tuple[int, int]]:
     for each in definitions:
         if is_import(each.text) and (room := room - (each.last - each.first + 1)) >= 0:
             yield each.first, each.last
+
+
+def _constants(
+    definitions: "Iterable[Definition]", found: Iterable[tuple[int, int]], lines: Sequence[str]
+) -> Iterator[tuple[int, int]]:
+    """Yield the constants of the file that lines use: short definitions with a value, and macros."""
+    words, room = {word for first, last in found for word in _WORD.findall(_joined(lines, first, last))}, _MOST_USED
+    for each in definitions:
+        size = each.last - each.first + 1
+        is_used = "." not in each.name and not words.isdisjoint(_WORD.findall(each.name))
+        is_constant = size <= _SHORT and _CONSTANT.match(_joined(lines, each.first, each.last))
+        if is_used and is_constant and (room := room - size) >= 0:
+            yield each.first, each.last
+
+
+def _joined(lines: Sequence[str], first: int, last: int) -> str:
+    return "\n".join(lines[first - 1 : last])
 
 
 def carried_ranges(part: Part, before: str | None, now: str) -> list[tuple[int, int]]:

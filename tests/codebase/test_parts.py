@@ -76,7 +76,7 @@ class A:
 class B:
     def stop(self):
         return 3
-'''
+'''.replace(" = 3", f" = 3  # {'long ' * 60}").replace("A class", f"A class{' long' * 60}")
 FOUND = {
     "run": ([(1, 6), (11, 14)], []),
     "def run(x)": ([(1, 6), (11, 14)], []),
@@ -100,7 +100,7 @@ def test_definitions_and_lines_are_found_with_the_imports(items: str, expected: 
 
 
 def test_a_name_that_many_definitions_have_is_told_with_some_of_them():
-    source = "".join(f"class C{number}:\n    def f(self):\n        pass\n" for number in range(6))
+    source = "".join(f"class C{number}:\n    def f(self):\n        return '{'long' * 60}'\n" for number in range(6))
     part = find_part("a.py", source, FileRequest("a.py", ("f", "C2.f")))
     assert part.missing == ["f: 6 have this name, as C0.f, C1.f, C2.f and 3 more"]
     assert part.part is not None
@@ -115,7 +115,7 @@ def test_a_part_has_the_comment_above_a_definition_and_the_modules_that_are_requ
     part = find_part("a.js", source, FileRequest("a.js", ("response.send",)))
     assert part.part is not None
     assert part.part.ranges == [(1, 10)], "a short gap is shown"
-    far = source.replace("var b = 1\n", "var b = 1\n" * 9)
+    far = source.replace("var b = 1\n", f"var b = '{'b' * 40}'\n" * 9)
     part = find_part("a.js", far, FileRequest("a.js", ("response.send",)))
     assert part.part is not None
     assert part.part.ranges == [(1, 1), (12, 18)]
@@ -136,8 +136,35 @@ def test_the_line_of_the_class_and_long_decorators_stand_with_a_method():
     assert "not shown here: A.f0, A.f1, " in text
 
 
+def test_the_constants_that_a_part_uses_stand_with_it_and_no_bare_declaration():
+    filler = "".join(f"static int other_{number}(void) {{\n    return 1;\n}}\n" for number in range(90))
+    heads = {
+        "#define LIMIT 3": True,
+        "#define UNUSED 4": False,
+        "int later(int);": False,
+        "int later(int x) { return x; }": False,
+        "static int seen = 0;": True,
+    }
+    for head, is_shown in heads.items():
+        source = (
+            f"#include <a.h>\n{filler}{head}\n{filler}int run(int x) {{\n    seen += later(x);\n    return LIMIT;\n}}\n"
+        )
+        part = find_part("a.c", source, FileRequest("a.c", ("run",))).part
+        assert part is not None
+        assert (f"{head}\n" in part.content) == is_shown, head
+
+
+def test_of_constants_only_so_many_stand_with_a_part():
+    filler = "".join(f"def other_{number}():\n    return 1\n\n\n" for number in range(90))
+    limits = "".join(f"LIMIT_{number} = {number}\n" for number in range(90))
+    used = ", ".join(f"LIMIT_{number}" for number in range(90))
+    part = find_part("a.py", f"{limits}{filler}def run():\n    return {used}\n", FileRequest("a.py", ("run",))).part
+    assert part is not None
+    assert part.ranges == [(1, 30), (451, 452)]
+
+
 def test_a_gap_names_the_definitions_that_it_hides():
-    source = "import os\n" + "".join(f"def f{number}():\n    return {number}\n\n\n" for number in range(200))
+    source = "import os\n" + "".join(f"def f{number}():\n    return '{'a' * 90}'\n\n\n" for number in range(200))
     part = find_part("a.py", source, FileRequest("a.py", ("f3", "f150"))).part
     assert part is not None
     text = part_section("a.py", part, hidden=[(each.first, each.name) for each in read_definitions("a.py", source)])
