@@ -50,6 +50,7 @@ _PART = re.compile(  # `a.py (outline, 1,234 bytes)`, `a.py (lines 1-14, 310-352
 REPLACEMENT, _REMOVED, _AS_DIFF = "FILE REPLACEMENT ", "FILE REMOVED ", " (diff)"  # beside a path
 _GAP, _NAMES_OF_GAP, _MOST_ELSEWHERE = "[... lines {}-{} are not shown here{}{} ...]\n", 250, 10  # characters, ranges
 _NEAR, _LONGEST_GAP = 4, 2_000  # lines, characters: a shorter gap is shown
+_SHORT_GAP = 150  # characters: the line that tells of a gap with no more saves nothing
 _DRESSED = (
     r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"'`]?"
     r"(?:\s+\((?:outline|[\d,]+ bytes?)[^()]*\))?(?:\s+---)?[,;]?"
@@ -133,8 +134,9 @@ def part_of(text: str, ranges: Iterable[tuple[int, int]]) -> Part:
     lines = lines_of(text)
     joined: list[list[int]] = []
     for first, last in sorted((max(first, 1), min(last, len(lines))) for first, last in ranges):
-        gap = lines[joined[-1][1] : first - 1] if joined and first <= joined[-1][1] + _NEAR else None
-        if first <= last and gap is not None and sum(map(len, gap)) <= _LONGEST_GAP:
+        gap = lines[joined[-1][1] : first - 1] if joined else []
+        longest = _LONGEST_GAP if len(gap) < _NEAR else _SHORT_GAP
+        if first <= last and joined and sum(len(line) + 1 for line in gap) <= longest:
             joined[-1][1] = max(last, joined[-1][1])
         elif first <= last:
             joined.append([first, last])

@@ -163,6 +163,11 @@ def test_of_constants_only_so_many_stand_with_a_part():
     assert part.ranges == [(1, 30), (451, 452)]
 
 
+def test_a_gap_that_is_as_short_as_what_tells_of_it_is_shown():
+    for long, ranges in ((17, [(1, 12)]), (18, [(1, 2), (11, 12)])):
+        assert part_of(f"{'a' * long}\n" * 12, [(1, 2), (11, 12)]).ranges == ranges
+
+
 def test_a_gap_names_the_definitions_that_it_hides():
     source = "import os\n" + "".join(f"def f{number}():\n    return '{'a' * 90}'\n\n\n" for number in range(200))
     part = find_part("a.py", source, FileRequest("a.py", ("f3", "f150"))).part

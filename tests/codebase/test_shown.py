@@ -359,7 +359,9 @@ def test_a_repair_shows_the_failed_test_whole_and_the_next_ones_that_use_what_wa
     assert len(shown) < 9_000
 
 
-LARGE = "import os\n\n\n" + "".join(f"def f_{number}():\n    return {number}\n\n\n" for number in range(500))
+LARGE = "import os\n\n\n" + "".join(
+    f"def f_{number}():\n    return {number}\n# {'-' * 80}\n\n" for number in range(500)
+)
 HIDDEN = ", ".join(f"f_{number}" for number in range(20))
 PART = (
     "--- {}large.py (lines 1-1, 84-85{} of {:,}) ---\nimport os\n[... lines 2-83 are not shown here: "

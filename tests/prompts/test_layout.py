@@ -162,13 +162,13 @@ def test_a_changed_file_is_shown_as_a_diff_where_that_is_shorter(codebase, origi
 
 
 def test_a_changed_file_that_is_shown_in_part_shows_these_lines_as_they_are_now():
-    part, now = part_of(OLD, [(1, 60)]), part_of(NEW, [(70, 75), (1, 60)])
+    part, now = part_of(OLD, [(1, 40)]), part_of(NEW, [(70, 75), (1, 40)])
     codebase = Codebase([part_section("a.py", part)], {"a.py": part})
     prompt = lay_out_diff(codebase, OLD, NEW, [FileView("a.py", now, now.content)])
-    head, rest = ("".join(NEW.splitlines(keepends=True)[a:b]) for a, b in ((0, 60), (69, 75)))
+    head, rest = ("".join(NEW.splitlines(keepends=True)[a:b]) for a, b in ((0, 40), (69, 75)))
     assert prompt.rest.endswith(
-        f"[file replacements]\n--- FILE REPLACEMENT a.py (lines 1-60, 70-75 of {len(ROWS)}) ---\n"
-        f"{head}[... lines 61-69 are not shown here ...]\n{rest}\n[answer]\nREPAIR\n\n"
+        f"[file replacements]\n--- FILE REPLACEMENT a.py (lines 1-40, 70-75 of {len(ROWS)}) ---\n"
+        f"{head}[... lines 41-69 are not shown here ...]\n{rest}\n[answer]\nREPAIR\n\n"
     )
     assert prompt.shows.views == {"a.py": now}
     assert "line 99\n" not in prompt.shows.text, "it is not shown"
