@@ -23,6 +23,10 @@ _ENDS_ALONE = (
     "Your answer differs from these files in line ends or the last newline alone. They stayed as they were. Send one"
     " again only if its ends have to change:\n\n{}"
 )
+_COPIED = (
+    "{} is there now, so {old} has to go if it was renamed. Send only these two lines, which delete it:\n\n"
+    "^^^{old}\n^^^delete"
+)
 _LEFT_OUT = "(This answer was too long to be shown again.)"
 _UNKNOWN = "(It is not among the files.)"
 
@@ -30,7 +34,8 @@ _UNKNOWN = "(It is not among the files.)"
 class Turn(NamedTuple):
     """An answer, "" if it is too long to be repeated, and what came of it: the output of the build that it failed, or
     the reasons why it was rejected. `files` are those that were shown after it for the first time, `ends_alone` those
-    that it would have changed in their line ends alone.
+    that it would have changed in their line ends alone, `copies` its new files that hold what an old one holds, each
+    with the old one.
     """
 
     response: str
@@ -38,6 +43,7 @@ class Turn(NamedTuple):
     reasons: Sequence[str] = ()
     files: str = ""
     ends_alone: Sequence[str] = ()
+    copies: Sequence[tuple[str, str]] = ()
 
 
 class Dialogue(NamedTuple):
@@ -64,7 +70,9 @@ def lay_out_dialogue(
         told = [(_ADDED, turn.files), (_CHANGED, changed if turn is turns[-1] else "")]
         told += [(_ENDS_ALONE, "\n".join(map(shown, turn.ends_alone))), _result(turn)]
         said = [sentence.format(text.strip()) for sentence, text in told if text]
-        last = _put_in(ask, values | {"query": "\n\n".join(said)})
+        said += [_COPIED.format(shown(new), old=shown(old)) for new, old in turn.copies]
+        text = "\n\n".join(said)
+        last = f"{text}\n" if turn.copies else _put_in(ask, values | {"query": text})
     return Dialogue(system, earlier, last)
 
 

@@ -17,7 +17,7 @@ from code_commit.codebase.additions import (
     without_passed,
 )
 from code_commit.codebase.parts import carried_ranges
-from code_commit.codebase.text import Codebase, part_of, render
+from code_commit.codebase.text import Codebase, part_of, read_sections, render
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Prompt, weigh
 from code_commit.files import Tree, decode_text, read_ends
@@ -69,6 +69,7 @@ class Outcome(NamedTuple):
     unseen: Sequence[FileView] = ()
     send_whole: Sequence[str] = ()
     ends_alone: Sequence[str] = ()
+    copies: Sequence[tuple[str, str]] = ()
 
 
 def next_prompt(task: Task, outcomes: Sequence[Outcome], longest: int | None = None) -> Prompt:
@@ -103,7 +104,7 @@ def _shown_since(outcomes: Sequence[Outcome], failed: FailedBuild | None) -> lis
 
 def _as_turn(done: Outcome) -> Turn:
     output = done.failed and done.failed.output
-    return Turn(done.response, output, done.reasons, "".join(map(render, done.unseen)), done.ends_alone)
+    return Turn(done.response, output, done.reasons, "".join(map(render, done.unseen)), done.ends_alone, done.copies)
 
 
 def _tell_rejection(task: Task, outcome: Outcome) -> Rejection:
@@ -202,7 +203,19 @@ class Conversation:
         same = self._compare(attempt, answer.blocks, comparable(build, failed.output))
         summary, text = tell_attempt(attempt.record), self._kept(attempt, answer)
         named, left = self._named_by(failed, changed), attempt.record.ends_alone
-        self._outcomes.append(Outcome(summary, *same, failed, (), text, named, ends_alone=left))
+        copies = self._find_copies(failed, texts)
+        self._outcomes.append(Outcome(summary, *same, failed, (), text, named, ends_alone=left, copies=copies))
+
+    def _find_copies(self, failed: FailedBuild, before: Collection[str]) -> list[tuple[str, str]]:
+        """Return each new file that is a copy of a file which task and output name, and which is still there, with it.
+
+        `before` are the changed files that were there before the run.
+        """
+        new = {path: text.strip() for path, text in _texts_of(failed) if path not in before and text.strip()}
+        sections = read_sections(self._task.codebase.text) if new and self._task.layout == "short" else ()
+        named = [each for each in sections if each[0] in self._task.query and each[0] in failed.output]
+        held = {text.strip(): path for path, text in named if path not in before and self._project.has(path)}
+        return [(path, held[text]) for path, text in new.items() if text in held]
 
     def last_build_failed(self, attempt: AttemptLog, build: BuildResult, first: BuildResult | None) -> None:
         """Note whether the last build failed in the same way as the first, before the run."""
@@ -249,7 +262,7 @@ class Conversation:
         if self._settings.codebase_additions:
             asked = (file for done in self._outcomes if not done.failed for file in done.unseen)
             known = {*changed, *(file.path for file in asked if not isinstance(file.view, Outline))}.difference(in_part)
-            now = [(file.path, file.text) for file in failed.replacements if isinstance(file.view, Whole)]
+            now = _texts_of(failed)
             names = {name for path, text in now for name in changed_names(path, failed.originals.get(path, ""), text)}
             shown = find_additions(viewer, self._task.codebase.shown, failed.output, known, names)
         others = set(in_part).difference(file.path for file in shown) if viewer.show_lines else ()
@@ -257,6 +270,10 @@ class Conversation:
             if file.path in others and isinstance(file.view, Whole):
                 shown.append(self._show_lines(file.path, file.text, ()))
         return shown
+
+
+def _texts_of(failed: FailedBuild) -> list[tuple[str, str]]:
+    return [(file.path, file.text) for file in failed.replacements if isinstance(file.view, Whole)]
 
 
 def _first_with(value: object, earlier: Sequence[object]) -> int | None:

@@ -1,6 +1,7 @@
 """The next prompt, and the build's output in it."""
 
 import pytest
+from command import git, replay, the_log
 
 from code_commit.changes import FilesAskedError, RejectedResponseError, Violation
 from code_commit.codebase.text import Codebase
@@ -143,3 +144,26 @@ def test_lines_that_were_shown_are_followed_through_each_repair(project_folder):
             conversation.build_failed(attempt, Answer("", ""), failure, {"a.py"}, {"a.py": before.encode()})
             seen.append(conversation.next_prompt().shows.views["a.py"].where)
     assert seen == ["60-61", "70-71"]
+
+
+@pytest.mark.parametrize(
+    ("task", "new", "printed", "is_told"),
+    [
+        ("Rename ok.txt to fine.txt.", "not yet", "ok.txt is there", True),
+        ("Add it.", "not yet", "ok.txt is there", False),
+        ("Rename ok.txt.", "not yet.", "ok.txt is there", False),
+        ("Rename ok.txt.", "not yet", "no", False),
+    ],
+)
+def test_a_copy_of_a_file_that_the_task_names_is_told_with_the_way_to_delete_the_old_one(
+    task, new, printed, is_told, project_folder, run_code_commit
+):
+    answers = replay(project_folder, f"^^^fine.txt\n{new}\n^^^end\n", "^^^ok.txt\n^^^delete\n")
+    (project_folder / "build.sh").write_text(f"#!/bin/sh\n[ ! -e ok.txt ] || {{ echo {printed}; exit 1; }}\n")
+    git(project_folder, "commit", "-qam", "build")
+    done = run_code_commit(project_folder, "-m", task, "--prompt-layout", "short", *answers)
+    assert done.returncode == 0, done.stderr
+    last = (the_log(project_folder) / "2-query.txt").read_text().rpartition("[user]\n")[2]
+    told = "repair it.\n\nfine.txt is there now, so ok.txt has to go if it was renamed. Send only these two lines,"
+    is_last = last.endswith(f"{told} which delete it:\n\n^^^ok.txt\n^^^delete\n")
+    assert (is_last, "To change a file" in last) == (is_told, not is_told), last
