@@ -2,13 +2,14 @@
 
 import json
 import re
+import string
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
-from typing import Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
 
 from code_commit.errors import NotSetUpError
 from code_commit.llm.http import Endpoint, at
@@ -18,6 +19,9 @@ from code_commit.llm.reach import reach_of
 from code_commit.llm.values import count_of, json_or_text, list_of, member, members_of, text_of
 from code_commit.llm.vendor import ApiKey, LlmConfig
 from code_commit.settings import SERVER
+
+if TYPE_CHECKING:
+    import socket
 
 _PORTS = (11434, 8080, 1234)  # of Ollama, llama.cpp and LM Studio
 _LONGEST_LOOK, _PATIENCE = 0.9, 3.0  # seconds for all ports, and for one request to a server that the user named
@@ -62,18 +66,29 @@ def loaded_window(endpoint: Endpoint, headers: Mapping[str, str]) -> int:
 
 
 def _ask(headers: dict[str, str], patience: float, url: str, body: object = None) -> Any:
-    """Return the JSON or text of a reply, None for a refusal. Raises OSError."""
+    """Return the JSON or text of a reply that is there in time, None for a refusal. Raises OSError."""
     from http.client import HTTPConnection, HTTPException  # takes 14 ms, and few commands need it
 
     parts = urlsplit(url)
     with closing(HTTPConnection(parts.hostname or "", parts.port or 80, timeout=patience)) as connection:
+        connection.connect()
+        end = threading.Timer(patience, _hang_up, [connection.sock])  # the timeout alone is for each piece
+        end.daemon = True
+        end.start()
         try:
-            path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+            path = quote(f"{parts.path}?{parts.query}" if parts.query else parts.path, safe=string.punctuation)
             connection.request("POST" if body else "GET", path, json.dumps(body) if body else None, headers)
             reply = connection.getresponse()
             return json_or_text(reply.read(_LONGEST_ANSWER)) if reply.status == 200 else None
-        except HTTPException as error:
+        except (HTTPException, ValueError) as error:
             raise OSError(f"{url}: no reply of HTTP") from error
+        finally:
+            end.cancel()
+
+
+def _hang_up(line: "socket.socket") -> None:
+    with suppress(OSError):
+        line.shutdown(2)  # both ways
 
 
 def _root(url: str) -> str:

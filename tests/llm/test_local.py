@@ -1,7 +1,9 @@
 """Servers on this machine: their windows, and that they are found."""
 
 import socket
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -101,6 +103,37 @@ def test_a_silent_server_is_left_after_some_seconds():
         llm = config(f"http://127.0.0.1:{silent.getsockname()[1]}/v1")
         assert with_window(llm) == llm
         assert time.monotonic() - start < 6
+
+
+def test_a_server_whose_reply_never_ends_is_left(monkeypatch):
+    monkeypatch.setattr("code_commit.llm.local._PATIENCE", 0.3)
+    left = threading.Event()
+
+    def drip(server: socket.socket) -> None:
+        line, _ = server.accept()
+        with line, suppress(OSError):
+            line.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for _ in range(500):
+                line.sendall(b"1\r\n \r\n")
+                time.sleep(0.02)
+            return
+        left.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=drip, args=(server,))
+        thread.start()
+        llm = config(f"http://127.0.0.1:{server.getsockname()[1]}/v1")
+        assert with_window(llm) == llm
+        thread.join()
+    assert left.is_set()
+
+
+def test_a_path_that_is_not_ascii_is_asked_as_a_run_asks_it_and_an_odd_one_ends_nothing():
+    with FakeServer() as server:
+        for path in ("\u00fc%2F", "\udcff"):
+            llm = config(f"{server.url}/{path}/v1")
+            assert with_window(llm) == llm
+    assert {request.path for request in server.requests} >= {"/%C3%BC%2F/props", "/%C3%BC%2F/v1/models"}
 
 
 @pytest.mark.slow
