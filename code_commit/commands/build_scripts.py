@@ -5,7 +5,7 @@ import shlex
 import textwrap
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -265,14 +265,16 @@ def _find_all(folder: Folder, kinds: Sequence[dict[str, Any]], name: str) -> lis
 
 def _lines(kind: dict[str, Any], facts: Facts) -> list[str]:
     """Return the lines of a kind whose facts hold, with their values."""
-    words = ("install", "run", "every", "setup")
-    values = _TABLE["values"] | facts.values | {name: kind[name] for name in words if name in kind}
+    values = _TABLE["values"] | facts.values
+    values |= {name: _filled(kind[name], values) for name in ("install", "run", "every", "setup") if name in kind}
     pairs = [(None, entry) if isinstance(entry, str) else entry for entry in kind["lines"]]
     chosen = [line for condition, line in pairs if condition is None or facts.hold(condition)]
     lines = [line for entry in chosen for text in _expand(entry) for line in text.split("\n")]
-    for _ in range(2):  # a value may name another
-        lines = [re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), line) for line in lines]
-    return list(filter(None, lines))
+    return list(filter(None, (_filled(line, values) for line in lines)))
+
+
+def _filled(line: str, values: Mapping[str, str]) -> str:
+    return re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), line)
 
 
 def _expand(entry: str) -> list[str]:

@@ -89,12 +89,13 @@ def _group_of_pytest(folder: Folder, project: dict[str, Any], groups: dict[str, 
     if _names_pytest(installed):
         return ""
     options = [("group", groups), ("extra", extras)]
-    found = (f" --{option} {name}" for option, table in options for name in table if _names_pytest(table[name]))
-    fit = (each for each in found if shlex.quote(each.split()[-1]) == each.split()[-1])
+    found = (
+        f" --{option} {shlex.quote(name)}" for option, table in options for name in table if _names_pytest(table[name])
+    )
     is_of_member = "workspace" in uv and any(
         _names_pytest(mapping(folder.toml(name).get("dependency-groups"))) for name in folder.find("**/pyproject.toml")
     )
-    return next(fit, " --all-packages" if is_of_member else "")
+    return next(found, " --all-packages" if is_of_member else "")
 
 
 def _read_ruby(folder: Folder, facts: Facts) -> None:
@@ -121,7 +122,8 @@ def _read_cmake(folder: Folder, facts: Facts) -> None:
     texts = {PurePosixPath(name).parent.as_posix(): re.sub(r"#[^\n]*", "", folder.text(name)) for name in names}
     text = "\n".join(texts.values())
     switches = {name or cached: (state or kept).upper() for name, state, cached, kept in _CMAKE_SWITCH.findall(text)}
-    for preset in folder.json("CMakePresets.json").get("configurePresets", []):
+    presets = folder.json("CMakePresets.json").get("configurePresets")
+    for preset in presets if isinstance(presets, list) else ():
         for name, value in mapping(mapping(preset).get("cacheVariables")).items():
             if str(value).upper() in {"ON", "TRUE", "YES"}:
                 switches.setdefault(name, "OFF")  # not declared, so off unless it is set

@@ -1,6 +1,7 @@
 """The scripts of packages and the goals of make: whether they test, and whether a failure of theirs is lost."""
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -85,7 +86,11 @@ def read_npm(folder: Folder, facts: Facts) -> None:
     facts.add(npm_build=build, npm_builds=every_build)
     kind = "counts" if may_run_none else "trusted"
     facts.add(**{f"npm_{kind}": test, f"npm_every_{kind}": every_test})
-    facts.values |= {"test": name, "lost JavaScript": lost, "manager": str(package.get("packageManager", ""))}
+    facts.values |= {
+        "test": shlex.quote(name),
+        "lost JavaScript": lost,
+        "manager": str(package.get("packageManager", "")),
+    }
 
 
 def _name_of_tests(scripts: dict[str, Any]) -> str:

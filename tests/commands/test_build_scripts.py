@@ -370,7 +370,8 @@ GROUPS = {
     "all groups": ('[dependency-groups]\ntests = ["pytest"]\n[tool.uv]\ndefault-groups = "all"\n', ""),
     "another group": ('[dependency-groups]\ndev = ["ruff"]\ntests = ["pytest"]\n', " --group tests"),
     "an extra": ('[project.optional-dependencies]\ntest = ["pytest"]\n', " --extra test"),
-    "a name for no shell": ('[project.optional-dependencies]\n"a;b" = ["pytest"]\n', ""),
+    "a name for no shell": ('[project.optional-dependencies]\n"a;b" = ["pytest"]\n', " --extra 'a;b'"),
+    "a name of a command": ('[dependency-groups]\n"a; b" = ["pytest"]\n', " --group 'a; b'"),
 }
 
 
@@ -495,6 +496,11 @@ OF_PACKAGES = {
         ["npm run test:unit"],
         True,
     ),
+    "a script whose name is no word": (
+        {"package.json": '{"scripts": {"test:a; b {tests_pass}": "node a.js"}}'},
+        ["npm run 'test:a; b {tests_pass}'\n"],
+        True,
+    ),
     "no part has tests": (
         {"package.json": SPACES[:-1] + ', "scripts": {"test": "turbo run test"}}', "p/a/package.json": "{}"},
         ["npm run test"],
@@ -616,6 +622,9 @@ def test_odd_descriptions_break_nothing(text: str, tmp_path: Path):
     rust = '[workspace]\nmembers = 5\n[dependencies]\na = {path = 3}\nb = "1"\n'
     tool = 'tool = {pytest = 5, poetry = [1]}\nproject = "a"\ndependency-groups = 3\n'
     assert "cargo test" in script_for(tmp_path, files | inner | {"go.mod": ""})
+    assert "cmake --build" in script_for(
+        tmp_path / "c", {"CMakeLists.txt": "", "CMakePresets.json": '{"configurePresets": null}'}
+    )
     assert "cargo test" in script_for(
         tmp_path, {"Cargo.toml": rust, "pyproject.toml": tool, "package.json": "[" * 100_000}
     )
