@@ -90,8 +90,9 @@ _NO_VALUE = re.compile(
 )
 """A URL, a value that is cut or put together, an example, the name of an algorithm; keys that everybody knows: that of
 Azure's emulator, those in the documents of FastAPI and Flask, which many projects copy."""
-_REFERS = re.compile(r"(?:[$#%]\{|\{\{[ \t]*[\w.]*|(?:[\w${}-]*:){3,})\Z")
+_REFERS = re.compile(r"(?:[$#%]\{|\{\{[ \t]*[\w.]*|(?:(?:[\w-]|\$\{[\w:.]+\})+:){3,})\Z")
 _HAS_VALUE = re.compile(r"[\w.-]*[ \t]*[:=]")
+_HAS_VALUE_IN_PATH = re.compile(r"[\w.-]*(?:[ \t]*=|:\s|\()")
 _SHORT_HUMP = re.compile(r"[A-Z][a-z](?=[A-Z\d])")
 _BETWEEN_WORDS = frozenset("_-./:~=")
 _IS_MIXED = re.compile(_MIXED)
@@ -156,10 +157,11 @@ def _says_secret(name: str) -> bool:
 def _is_reference(text: str, start: int) -> bool:
     """Tell whether a name refers to something, in braces as `${NAME}` or within a path as `arn:aws:x:secret:name`.
 
-    In braces one with a value of its own is none, as `${NAME:-value}` and `{{ name: "value" }}`.
+    One with a value of its own is none, as `${NAME:-value}`, `{{ name: "value" }}` and `user:app:password=value`.
     """
     before = _REFERS.search(text, max(0, start - _READ), start)
-    return before is not None and (before[0].endswith(":") or _HAS_VALUE.match(text, start) is None)
+    has_value = _HAS_VALUE_IN_PATH if before and before[0].endswith(":") else _HAS_VALUE
+    return before is not None and has_value.match(text, start) is None
 
 
 def _opens_nothing(text: str, start: int) -> bool:
