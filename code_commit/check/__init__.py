@@ -190,7 +190,7 @@ def _plan_with(report: Report, project: Project, inputs: RunInputs, settings: Se
     if "tree" in needs or needs_room(request):
         keys = report.ask("keys", lambda: load_keys(project, inputs.environment), _name_keys)
     llm = _check_llms(report, project, settings, keys, inputs) if "llm" in needs or needs_room(request) else None
-    llm = llm and _with_windows(report, llm)
+    llm = llm and _with_windows(report, llm, inputs)
     sandbox = _choose_sandbox(report, settings, project) if "build" in needs else None
     tree = check_clean(report, settings, project, is_resumed=inputs.resumes_run) if "tree" in needs else None
     if "llm" in needs:
@@ -237,9 +237,12 @@ def find_llm_problems(project: Project, settings: Settings, keys: Keys | None) -
     return [str(check.problem) for check in failed if not check.name.endswith("replay")]  # they may come with the tree
 
 
-def _with_windows(report: Report, llm: LlmConfig) -> LlmConfig:
+def _with_windows(report: Report, llm: LlmConfig, inputs: RunInputs) -> LlmConfig:
     """Return the LLM and its fallback with the windows that servers of this machine report, if nothing is wrong yet."""
-    return llm if report.problems else with_window(llm._replace(fallback=llm.fallback and with_window(llm.fallback)))
+    if report.problems:
+        return llm
+    ask = with_window if inputs.starts else partial(with_window, warn=report.warn)
+    return ask(llm._replace(fallback=llm.fallback and ask(llm.fallback)))
 
 
 def _with_room(report: Report, project: Project, llm: LlmConfig, request: CodebaseRequest) -> CodebaseRequest | None:

@@ -29,10 +29,13 @@ _LONGEST_ANSWER = 1_000_000  # bytes
 _WINDOWS = ("max_model_len", "loaded_context_length", "max_context_length")  # of vLLM and LM Studio
 
 
-def with_window(llm: LlmConfig) -> LlmConfig:
-    """Return the LLM with its server's window, if that is on this machine and no setting names the window."""
-    settings = llm.settings
-    with suppress(OSError, NotSetUpError):  # the first call reports it
+def with_window(llm: LlmConfig, warn: Callable[[str], None] = lambda _: None) -> LlmConfig:
+    """Return the LLM with its server's window, if that is on this machine and no setting names the window.
+
+    `warn` gets the news that the server does not answer, which the first call of a run reports.
+    """
+    settings, url = llm.settings, ""
+    try:
         url = check_base_url(llm.choice, settings)
         is_here = url.startswith("http:") and is_this_machine(urlsplit(url).hostname or "")
         if llm.choice.provider != "chat" or not is_here:
@@ -45,6 +48,10 @@ def with_window(llm: LlmConfig) -> LlmConfig:
             sources = {**settings.sources, SERVER: {"context_window": window}}
             settings = settings._replace(context_window=window, sources=sources)
         return llm._replace(settings=settings, tells_progress=bool(defaults))
+    except NotSetUpError:
+        pass
+    except OSError as error:
+        warn(f"{urlsplit(url).netloc} does not answer ({error.strerror or error}): see that the server runs")
     return llm
 
 
@@ -81,7 +88,7 @@ def _ask(headers: dict[str, str], patience: float, url: str, body: object = None
             reply = connection.getresponse()
             return json_or_text(reply.read(_LONGEST_ANSWER)) if reply.status == 200 else None
         except (HTTPException, ValueError) as error:
-            raise OSError(f"{url}: no reply of HTTP") from error
+            raise OSError("no reply of HTTP") from error
         finally:
             end.cancel()
 

@@ -120,6 +120,7 @@ def test_what_is_not_known_is_not_called_well(project_folder: Path, run_code_com
     assert "ok       prompt fits" not in done.stdout
     assert "the context window of chat:m is unknown, so nothing tells whether the prompt fits" in done.stdout
     assert "none is set; the server may want one\n" in done.stdout
+    assert "127.0.0.1:9 does not answer (Connection refused): see that the server runs\n" in done.stdout
     (project_folder / "agent-config/config.toml").write_text("context_window = 100000\n")
     assert "ok       prompt fits" in run_code_commit(project_folder, "check", *server).stdout
 
