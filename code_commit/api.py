@@ -169,7 +169,7 @@ def undo(
 def check(directory: Folder = ".", *, query: str | None = None, **settings: Any) -> list[str]:
     """Return every problem that keeps `run` with the same arguments from beginning.
 
-    Nothing is sent or written.
+    Nothing is sent out of this machine or written.
     """
     inputs = _inputs_of(query)
     try:

@@ -96,7 +96,7 @@ def check_build_script(project: Project, environment: Mapping[str, str], warn: C
         if _UNWRITTEN in script:
             raise NotSetUpError(f"{BUILD_SCRIPT} is still the example: put your build and test commands into it")
         if all(line.lstrip()[:1] in (b"", b"#") for line in script.split(b"\n")):
-            raise NotSetUpError(f"{BUILD_SCRIPT} is empty, so it would always pass: put your build commands into it")
+            raise NotSetUpError(f"{BUILD_SCRIPT} has no command, so it would always pass: put your commands into it")
     except BuildError as error:
         raise NotSetUpError(str(error)) from error
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`code-commit prompt`: the initial prompt, to paste into any chat. No key is needed, nothing is sent."""
+"""`code-commit prompt`: the initial prompt, to paste into any chat. No key is needed."""
 
 from argparse import ArgumentParser
 
@@ -14,9 +14,9 @@ from code_commit.runs.progress import Progress
 
 DESCRIPTION = """\
 Prints the prompt that a run with these options would send first, to paste into
-any chat. No key is needed, nothing is sent or written. Where an LLM would
-choose the files of the run, the prompt has those that fit. Give the answer to
-code-commit apply."""
+any chat. No key is needed, nothing is sent out of this machine or written.
+Where an LLM would choose the files of the run, the prompt has those that fit.
+Give the answer to code-commit apply."""
 
 EXAMPLES = """\
 code-commit prompt >prompt.txt
