@@ -270,7 +270,9 @@ def explain_misfit(
         return None
     sizes = ", ".join(f"{name} {size:,} bytes" for name, size in prompt.sizes.items())
     larger = "use a model with a larger window"
-    if settings.context_window and settings.source_of("context_window") != SERVER:
+    if settings.source_of("context_window") == SERVER:
+        larger = "start the server with a larger window, or use a model with one"
+    elif settings.context_window:
         larger += " and raise context_window"
     advice = 'rollup = "fit" in config.toml makes it fit'
     if settings.rollup not in ("file", "fresh"):

@@ -69,8 +69,9 @@ def test_a_prompt_that_the_server_would_cut_is_refused_before_it_is_sent(project
         options = ["--model", "chat:m", "--base-url", f"{server.url}/v1"]
         for command in ("check", "run"):
             refused = run_code_commit(project_folder, command, *options)
-            told = "750 fit, with 250 reserved for the answer" in refused.stdout + refused.stderr
-            assert (refused.returncode, told) == (2, True), refused.stderr
+            said = refused.stdout + refused.stderr
+            told = "750 fit, with 250 reserved" in said and "start the server with a larger window" in said
+            assert (refused.returncode, told) == (2, True), said
         assert not server.requests
         server.facts = large
         assert run_code_commit(project_folder, "rollup", "--fit", *options).returncode == 0
