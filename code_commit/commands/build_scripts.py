@@ -217,7 +217,7 @@ def _tell_untested(built: Sequence[_Part]) -> Iterator[str]:
 def _tell_lost(built: Sequence[_Part]) -> Iterator[str]:
     for part in built:
         if part.lost:
-            yield f"{part.title}: `{part.lost}` hides the exit code of its tests, so it may pass where they fail."
+            yield f"{part.title}: `{part.lost}` hides an exit code, so it may pass where a test fails."
 
 
 def _tell_locks(built: Sequence[_Part], root: Path) -> Iterator[str]:
@@ -235,7 +235,7 @@ def _tell_locks(built: Sequence[_Part], root: Path) -> Iterator[str]:
 
 def _section(part: _Part) -> str:
     title = part.title if part.is_tested else f"{part.title}: no tests were found"
-    title += f"; `{part.lost}` hides the exit code of its tests" if part.lost else ""
+    title += f"; `{part.lost}` hides an exit code" if part.lost else ""
     inside = ["(", f"cd {shlex.quote(f'./{part.folder}')}", *part.lines, ")"] if part.folder else part.lines
     return "\n".join([f"# {title}", *inside, ""])
 

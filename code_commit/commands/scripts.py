@@ -21,8 +21,12 @@ _OTHER_TESTS = re.compile(r"watch|debug|\bui\b|e2e|cov|update|dev|open|type|lint
 _ASSIGNED = re.compile(r"\s*(?:(?:export|override|private)\s+)*[\w.-]+\s*(?::{1,3}|[+?!])?=")
 _QUOTED = re.compile(r"'[^'\n]*'|\"(?:\\.|[^\"\\\n])*\"")
 _LOSES = re.compile(
-    r"(\|\| *(?:true|:|exit 0|echo\b))|(; *(?:true|:|exit 0)) *$|(?<![|\\])(\|(?!\|)&? *[\w./@-]+)", re.MULTILINE
+    r"(\|\| *(?:true|:|exit 0|echo\b))|(; *(?:true|:|exit 0|echo\b[^;\n]*?)) *$"
+    r"|(?<![|\\])(\|(?!\|)&? *[\w./@-]+)",
+    re.MULTILINE,
 )
+_PREPARES = re.compile(r"[@+-]*\s*(?:rm|rmdir|mkdir|cp|mv|p?kill)\b[^;&|]*(?:\|\|.*)?")
+"""A step that tests nothing."""
 _ONLY_SPEAKS = re.compile(r"(?:[@-]*(?:echo|printf)\b[^|&;]*|\s*)")
 
 
@@ -149,6 +153,7 @@ def read_make(folder: Folder, facts: Facts) -> None:
     goals += tests
     facts.add(make=goals, make_test=tests)
     steps = [step for goal in _needed(rules, [*tests]) for step in recipes.get(goal, [])]
+    steps = [step for step in steps if not _PREPARES.fullmatch(step)]
     ignored = (f"-{step.lstrip('@+-')}" for step in steps if re.match(r"[@+]*-", step))
     pipefail = "pipefail" if "pipefail" in text else ""
     facts.values["lost make"] = next(ignored, "") or _loss("\n".join([pipefail, *steps]))

@@ -456,6 +456,11 @@ LOSSES = {
         "|| true",
     ),
     "a step of make": ({"Makefile": "test: unit\nunit:\n\t-./check.sh\n"}, "-./check.sh"),
+    "a last word": ({"package.json": '{"scripts": {"test": "node a.js; echo done"}}'}, "; echo done"),
+    "a step that cleans": (
+        {"Makefile": "test: clean\n\t-mkdir b\n\t./check.sh\nclean:\n\t-rm -f a\n\trm b || true\n"},
+        "",
+    ),
     "a pipe of make": ({"Makefile": "test:\n\t./check.sh 2>&1 | tee log\n"}, "| tee"),
     "composer": ({"composer.json": '{"scripts": {"test": ["phpunit; true"]}}'}, ""),
     "a pipe that fails": (
