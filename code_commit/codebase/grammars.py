@@ -44,7 +44,7 @@ _OWN_LINE = re.compile(
     rb"(?P<macro>[ \t]*\n\s*(?:(?:@[\w.]+(?:\([^()\n]*\))?|\w+)\s+)*constructor)(?=\s*\()"
 )  # a constructor of Kotlin
 _PAGES = {"vue", "svelte", "astro", "html", "htm"}
-_PAGE_SCRIPT = re.compile(r"<script\b[^>]*>(.*?)</script>|\A\s*---\n(.*?)^---$", re.DOTALL | re.MULTILINE)
+_PAGE_SCRIPT = re.compile(r"<script\b[^>]*>(.*?)(?:</script>|\Z)|\A\s*---\n(.*?)^---$", re.DOTALL | re.MULTILINE)
 _LONGEST_LINE = 10_000  # characters: a grammar can take gigabytes for a longer one
 _PIECE, _PARSING_TIME = 65_536, 0.5  # bytes, seconds
 

@@ -27,13 +27,13 @@ class Entry(NamedTuple):
     name: str = ""
 
 
-_TITLE = r"(?P<title>.*?)[ \t#=]*$"
+_TITLE = r"(?P<title>.*)$"
 _HEADINGS = {
     ("md", "mdc", "mdx", "markdown"): rf"\A---\n(?s:.*?)^---$|^(?P<fence>```|~~~)(?s:.*?)^(?P=fence)"
     rf"|^(?P<mark>#{{1,6}})[ \t]{_TITLE}|^(?![-*+>|#<]|\d+\.)(?P<over>\S.*)\n(?P<line>={{2,}}|-{{2,}})[ \t]*$",
     ("rst",): r"^(?P<over>\S.{2,})\n(?P<line>={3,}|-{3,}|~{3,}|\^{3,})[ \t]*$",
     ("adoc", "asciidoc"): rf"^(?P<fence>-{{4,}}|\.{{4,}})$(?s:.*?)^(?P=fence)$|^(?P<mark>={{1,6}})[ \t]{_TITLE}",
-    ("org",): rf"^#\+(?i:begin)(?s:.*?)^#\+(?i:end)|^(?P<mark>\*+)[ \t]{_TITLE}",
+    ("org",): rf"^#\+(?i:begin)(?s:.*?)(?:^#\+(?i:end)|\Z)|^(?P<mark>\*+)[ \t]{_TITLE}",
     (
         "tex",
         "ltx",
@@ -56,8 +56,8 @@ def headings(path: str, text: str) -> list[Entry] | None:
             continue  # a block of something else
         ranks += [sign] if sign not in ranks else []
         depth = 1 + ranks.index(sign) if sign.isalpha() or not mark else len(mark)
-        heading = title if found.get("over") else match[0].strip()
-        entries.append(Entry(heading.rstrip()[:LONGEST], depth, line, name=title.strip()))
+        heading, name = (title, title) if found.get("over") else (match[0].strip(), title.rstrip(" \t\r#="))
+        entries.append(Entry(heading.rstrip()[:LONGEST], depth, line, name=name.strip()))
     return entries
 
 

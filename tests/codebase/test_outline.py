@@ -161,6 +161,19 @@ def test_the_language_is_told_by_the_name_of_a_file_and_by_its_first_line(path, 
     assert outline(path, f"{first}\n{text}").strip() == line
 
 
+@pytest.mark.parametrize(
+    ("path", "text", "beginning"),
+    [
+        ("a.md", f"# a{' ' * 200_000}b\n# C #\n", "# a "),
+        ("a.adoc", f"= a{'=' * 200_000}b\n", "= a=="),
+        ("a.org", "* a\n" + "#+begin_src\n" * 20_000, "* a"),
+        ("a.html", "<script>let a = 1;\nfunction go() {}\n" + "<script>" * 50_000, "function go"),
+    ],
+)
+def test_long_and_unclosed_text_is_read_once(path, text, beginning):
+    assert outline(path, text).strip().startswith(beginning)
+
+
 def test_definitions_of_a_notebook_have_its_lines():
     source, _ = SAMPLES["a.ipynb"]
     assert [(found.name, found.first, found.last) for found in read_definitions("a.ipynb", source)] == [
