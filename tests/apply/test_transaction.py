@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from apply_driver import MANY_FILES, SNAPSHOT, make_tree, read_tree, verified
+from apply_driver import MANY_FILES, SNAPSHOT, UNDO_SNAPSHOT, make_tree, read_tree, verified
 
 from code_commit.apply.failures import ChangedUnderUsError, UnfitPathError
 from code_commit.apply.recover import needs_recovery
@@ -483,6 +483,19 @@ def test_a_change_between_the_first_rename_and_the_last_is_found(project: Projec
         apply_changes(changes, project, project.root / SNAPSHOT)
     assert read_tree(project.root) == read_tree(expected.root)
     assert not needs_recovery(project)
+
+
+def test_an_apply_that_fails_leaves_the_originals_of_those_before_it(project: Project, disturb) -> None:
+    """`dup.txt` was as `src/a.py` was: one original is that of both."""
+    before = read_tree(project.root)
+    apply(project, {"src/a.py": b"a = 2\n"})
+    changes = verified(project.root, {"README.md": b"new\n", "dup.txt": b"new\n"})
+    disturb("new-0", lambda: (project.root / "dup.txt").write_bytes(b"edited\n"))
+    with pytest.raises(ApplyError):
+        apply_changes(changes, project, project.root / SNAPSHOT)
+    (project.root / "dup.txt").write_bytes(b"a = 1\n")
+    restore(project.root / SNAPSHOT, project, project.root / UNDO_SNAPSHOT)
+    assert read_tree(project.root) == before
 
 
 def test_a_write_between_the_look_at_a_file_and_its_link_is_found(project: Project, disturb) -> None:
