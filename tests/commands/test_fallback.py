@@ -147,6 +147,18 @@ def test_both_out_of_reach_ends_with_3_and_both_reasons(root: Path, run_code_com
     assert len(second.requests) == 1
 
 
+def test_what_the_first_may_have_been_paid_is_told_where_the_fallback_fails_too(root: Path, run_code_commit: Run):
+    """There is no price of either: only these words of the record tell it."""
+    give_key(root, "chat")
+    refused = refusal(401, "x")
+    with FakeServer(faults=[Fault("drop"), refused]) as first, FakeServer(faults=[refused]) as second:
+        models = ["--model", "chat:a", "--fallback-model", "chat:b"]
+        urls = ["--base-url", first.base_url("chat"), "--fallback-base-url", second.base_url("chat")]
+        done = run_code_commit(root, *models, *urls)
+    assert (done.returncode, len(first.requests), len(second.requests)) == (3, 2, 1), done.stderr
+    assert (record(root)["error"]["kind"], record(root)["error"]["may_be_paid"]) == ("key", True)
+
+
 def test_it_chooses_the_files_unless_another_model_does(root: Path, run_code_commit: Run):
     for number in range(40):
         (root / f"part_{number}.py").write_text("".join(f"value_{line} = {line}\n" for line in range(200)))
