@@ -472,6 +472,14 @@ def test_a_dry_run_changes_nothing_also_of_what_can_be_resumed(root: Path, run_c
     assert (done.returncode, f"resuming {interrupted.name}" in done.stderr) == (0, True), done.stderr
 
 
+def test_a_dry_run_does_not_hide_the_run_that_ended_after_it(root: Path, run_code_commit: Run):
+    assert run_code_commit(root, *recorded(root, "no block")).returncode == 3
+    for more in (["--dry-run"], []):
+        assert run_code_commit(root, *recorded(root, RIGHT), *more).returncode == 0
+    done = resume(root, run_code_commit)
+    assert (done.returncode, " (run, success) ran later: " in done.stderr) == (2, True), done.stderr
+
+
 def later_run(root: Path, run_code_commit: Run, answer: str = "no block") -> Path:
     """Make another interrupted run and return its log folder."""
     before = set((root / "agent-config/logs").iterdir())
