@@ -106,8 +106,13 @@ def test_a_title_that_looks_encoded_stays_what_it_is(tmp_path):
 
 
 def test_what_a_task_supplies_is_there_for_the_run_and_in_no_patch(tmp_path):
-    build = 'set -e; ./check.sh; test ! -e old.txt; test -z "$(git status --porcelain -- check.sh build.sh .gitignore)"; echo x >>new.txt'
-    overlay = {"check.sh": "#!/bin/sh\ngrep -q '^ok$' ok.txt\n", "crlf.txt": "two\n", "old.txt": None}
+    build = 'set -e; ./check.sh; test ! -e old.txt; test -z "$(git status --porcelain -- check.sh build.sh .gitignore)"; echo x >>new.txt; echo x >>größe.lock'
+    overlay = {
+        "check.sh": "#!/bin/sh\ngrep -q '^ok$' ok.txt\n",
+        "crlf.txt": "two\n",
+        "größe.lock": "ok: 2\n",
+        "old.txt": None,
+    }
     answer = RIGHT + "^^^crlf.txt\nthree\n^^^end\n"
     root, outcome = do(tmp_path, answer, "exit 1", setup=True, overlay=overlay | {"build.sh": build})
     assert outcome.result.is_green, outcome.result
