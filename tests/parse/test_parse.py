@@ -298,6 +298,12 @@ def test_a_line_of_carets_that_the_file_has_is_a_part_of_it(fence):
             parse_response(text, files)
 
 
+def test_a_bare_end_beside_the_end_of_edits_is_suspected_too():
+    reasons = Reasons()
+    read_response("^^^a.py\n^^^find\nx\n^^^replace\ny\n^^^end\n^^^b.py\nz\n^^^\n", reasons, Files("a.py", "b.py"))
+    assert [(each.path, each.rule) for each in reasons.kept] == [("b.py", "bare-end")]
+
+
 def test_a_bare_end_beside_other_ends_is_accepted_once_it_is_sent_again():
     text = "^^^a.py\nx\n^^^end\n^^^b.py\ny\n^^^\n"
     reasons, known = Reasons(), Reasons(lambda known: known[:2] == ("bare-end", "b.py"))
