@@ -220,10 +220,13 @@ def read_text(path: Path, purpose: str | Message, name: str = "") -> str:
 
 def read_stream(stream: IO[bytes], name: str) -> bytes:
     """Return a user's text of any source. Raises NotSetUpError for one that is larger than any answer, or endless."""
-    content = stream.read(_LARGEST_STREAM + 1)
-    if len(content) > _LARGEST_STREAM:
-        raise NotSetUpError(f"{name} has more than {_LARGEST_STREAM:,} bytes: is it the right one?")
-    return content
+    pieces, size = list[bytes](), 0
+    while piece := stream.read(1 << 20):  # a read of all at once would take the memory for the largest
+        pieces.append(piece)
+        size += len(piece)
+        if size > _LARGEST_STREAM:
+            raise NotSetUpError(f"{name} has more than {_LARGEST_STREAM:,} bytes: is it the right one?")
+    return b"".join(pieces)
 
 
 def read_stream_ends(file: IO[bytes]) -> bytes:
