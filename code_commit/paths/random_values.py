@@ -159,6 +159,8 @@ def _is_reference(text: str, start: int) -> bool:
 
     One with a value of its own is none, as `${NAME:-value}`, `{{ name: "value" }}` and `user:app:password=value`.
     """
+    if text[max(0, start - _READ) : start].rstrip(f"{_OF_NAMES}. \t")[-1:] not in ("{", ":"):
+        return False
     before = _REFERS.search(text, max(0, start - _READ), start)
     has_value = _HAS_VALUE_IN_PATH if before and before[0].endswith(":") else _HAS_VALUE
     return before is not None and has_value.match(text, start) is None
