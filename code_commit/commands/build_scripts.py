@@ -6,12 +6,11 @@ import textwrap
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from code_commit.commands.descriptions import read_facts
-from code_commit.commands.project_files import Facts, Folder, look_into, mapping, paths_of
+from code_commit.commands.project_files import Facts, Folder, Places, look_into, mapping, paths_of
 from code_commit.commands.scripts import workspaces_of
 from code_commit.project import BUILD_SCRIPT
 from code_commit.runs.words import count
@@ -101,18 +100,23 @@ def _choose(project: Folder) -> tuple[list[_Part], list[_Part]]:
     left_out = [part for part in [*found, *last] if part not in built]
     of_root = {part.kind["name"]: part.can_pass for part in built}
     kinds = [kind for kind in _KINDS if not project.has(kind.get("unless", ""))]
+    outers, folders = {(part.kind["name"], ""): part for part in built}, set[str]()
+    places: dict[tuple[str, str], tuple[Places, Places]] = {}
     for name, folder in _folders_of(project):
         inner = _find_all(folder, kinds, name) or [part for part in _find_all(folder, _LAST_KINDS, name) if part.lines]
-        parts = [part for part in inner if not _is_covered(part, project, built)]
+        parts = [part for part in inner if not _is_covered(part, project, outers, places)]
         is_apart = name.split("/")[0] in _NOT_BUILT
-        is_outer = not (is_apart or any(part.folder and name.startswith(f"{part.folder}/") for part in built))
-        built += (
+        is_outer = not (is_apart or folders.intersection(_above(name)))
+        chosen = [
             part
             for part in parts
             if is_outer and part.lines and (not of_root or of_root.get(part.kind["name"]) is False)
-        )
+        ]
+        built += chosen
+        outers |= {(part.kind["name"], name): part for part in chosen}
+        folders |= {name} if chosen else set()
         left_out += (
-            part for part in parts if part not in built and (part.kind in _KINDS or not (is_apart or "/" in name))
+            part for part in parts if part not in chosen and (part.kind in _KINDS or not (is_apart or "/" in name))
         )
     if any(part.can_pass for part in built):
         left_out[:0] = [part for part in built if not part.can_pass]
@@ -147,28 +151,40 @@ def _folders_of(project: Folder) -> list[tuple[str, Folder]]:
         for depth in range(1, min(len(names), _DEEPEST + 1)):
             below.setdefault("/".join(names[:depth]), []).append("/".join(names[depth:]))
     outer_first = sorted(below.items(), key=lambda each: (each[0].count("/"), each[0]))
-    return [(name, Folder(project.path / name, files, name.count("/") + 1)) for name, files in outer_first]
+    return [
+        (name, Folder(project.path / name, dict.fromkeys(files), name.count("/") + 1)) for name, files in outer_first
+    ]
 
 
-def _is_covered(part: _Part, project: Folder, built: Sequence[_Part]) -> bool:
-    """Tell whether the build of an outer folder builds the part too, as the files of that folder say."""
-    for outer in built:
-        lead = f"{outer.folder}/" if outer.folder else ""
-        if outer.kind["name"] != part.kind["name"] or not part.folder.startswith(lead):
+def _above(name: str) -> list[str]:
+    """Return the folders that a folder lies in, but for the root."""
+    return [parent.as_posix() for parent in PurePosixPath(name).parents][:-1]
+
+
+def _is_covered(
+    part: _Part,
+    project: Folder,
+    built: Mapping[tuple[str, str], _Part],
+    places: dict[tuple[str, str], tuple[Places, Places]],
+) -> bool:
+    """Tell whether the build of an outer folder builds the part too, as the files of that folder say.
+
+    `places` keeps what each of these says: the folders that it covers, and those that it excludes.
+    """
+    for folder in ["", *_above(part.folder)]:
+        key = part.kind["name"], folder
+        if not (outer := built.get(key)):
             continue
         if part.kind.get("loose"):
             return True
         if not outer.can_pass:
             continue
-        inner = part.folder.removeprefix(lead)
-        names = [inner, *(parent.as_posix() for parent in PurePosixPath(inner).parents)][:-1]
-        folder = project.below(outer.folder) if outer.folder else project
-        members = [*_members(folder, outer.kind)]
-        is_member, is_excluded = (
-            any(fnmatchcase(name, member) for member in patterns for name in names)
-            for patterns in (members, [member[1:] for member in members if member[:1] == "!"])
-        )
-        if is_member and not is_excluded:
+        if key not in places:
+            members = [*_members(project.below(folder) if folder else project, outer.kind)]
+            places[key] = Places(members), Places([member[1:] for member in members if member[:1] == "!"])
+        inner = part.folder.removeprefix(f"{folder}/")
+        covered, excluded = (any(map(each.have, [inner, *_above(inner)])) for each in places[key])
+        if covered and not excluded:
             return True
     return False
 

@@ -5,9 +5,10 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from code_commit.terminal import shown
 
 _MOST_READ = 1 << 20  # bytes; a project's description is far smaller
 _MOST_FILES = 20_000
+_MOST_PATTERNS = 100  # for places: a list of more is written out, not matched
 _NOT_SEARCHED = {AGENT_CONFIG, "build", "dist", "fixtures", "node_modules", "target", "testdata", "vendor", "venv"}
 
 
@@ -25,7 +27,7 @@ class Folder:
     """A folder and the paths of the files below it, without installed packages and what builds make."""
 
     path: Path
-    files: Sequence[str]
+    files: Collection[str]  # in their order; a dict, which is quick to ask for one
     depth: int = 0
 
     def find(self, patterns: str) -> Iterator[str]:
@@ -34,17 +36,24 @@ class Folder:
             matches = _pattern(pattern).fullmatch
             yield from (name for name in self.files if matches(name) and (self.path / name).is_file())
 
+    def find_in(self, places: Collection[str], patterns: str) -> Iterator[str]:
+        """Yield the files of the folders at these places that match a pattern of names."""
+        is_place = cache(Places(places).have)
+        found = self.find(" ".join(f"**/{pattern}" for pattern in patterns.split()))
+        yield from (name for name in found if is_place(name.rpartition("/")[0]))
+
     def has(self, patterns: str) -> bool:
         return any(True for _ in self.find(patterns))
 
     def below(self, name: str) -> "Folder":
         lead = f"{name}/"
-        return Folder(self.path / name, [file.removeprefix(lead) for file in self.files if file.startswith(lead)])
+        files = dict.fromkeys(file.removeprefix(lead) for file in self.files if file.startswith(lead))
+        return Folder(self.path / name, files)
 
     def text(self, name: str) -> str:
         """Return the beginning of a text file, "" where none can be read."""
         path = self.path / name
-        if path.is_file():
+        if name in self.files and path.is_file():
             with suppress(OSError), path.open("rb") as file:
                 return file.read(_MOST_READ).decode("utf-8-sig", "replace")
         return ""
@@ -63,12 +72,31 @@ class Folder:
 
     def sections(self, name: str) -> list[str]:
         """Return the names of the sections of an INI file."""
+        if not (text := self.text(name)):
+            return []
         parser = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=True)
         try:
-            parser.read_string(self.text(name))
+            parser.read_string(text)
         except configparser.Error:
             return []
         return parser.sections()
+
+
+class Places:
+    """The folders that a description names, by their paths or by patterns, whose `**/` stands for any depth."""
+
+    def __init__(self, listed: Collection[str]) -> None:
+        self._named = frozenset(listed)
+        self._patterns = [place for place in listed if re.search(r"[*?[]", place)][:_MOST_PATTERNS]
+
+    def have(self, path: str) -> bool:
+        return path in self._named or any(_fits(path, pattern) for pattern in self._patterns)
+
+
+def _fits(path: str, pattern: str) -> bool:
+    if "**" in pattern:
+        return fnmatchcase(path, pattern) or fnmatchcase(path, pattern.replace("**/", ""))
+    return path.count("/") == pattern.count("/") and fnmatchcase(path, pattern)
 
 
 @dataclass(slots=True)
@@ -105,7 +133,7 @@ def look_into(root: Path) -> Folder:
         files += (f"{lead}{name}" for name in sorted(names))
         if len(files) > _MOST_FILES:
             break
-    return Folder(root, files)
+    return Folder(root, dict.fromkeys(files))
 
 
 def mapping(value: Any) -> dict[str, Any]:
@@ -115,7 +143,8 @@ def mapping(value: Any) -> dict[str, Any]:
 def paths_of(value: Any) -> list[str]:
     """Return the paths of a list in a description, which may hold anything."""
     paths = value if isinstance(value, list) else []
-    return [path.removeprefix("./").rstrip("/") for path in paths if isinstance(path, str)]
+    named = (path.removeprefix("./").rstrip("/") for path in paths if isinstance(path, str))
+    return [*filter(None, named)]
 
 
 def strings(value: Any) -> Iterator[str]:

@@ -14,14 +14,14 @@ _MAY_RUN_NONE = re.compile(
 _MAY_SKIP_ALL = re.compile(r"(?<![\w-])(?:(?:jest|vitest)(?:\.m?js)?|react-scripts test)(?=[\s\"';&|]|$)")
 _REPORTS_ELSEWHERE = re.compile(r"reporter|--json")
 """The runners that pass where all tests are skipped, and what keeps them from saying how many passed."""
-_JS_SETTINGS = ("jest.config.*", "vitest.config.*", "vite.config.*")
+_JS_SETTINGS = "jest.config.* vitest.config.* vite.config.*"
 _JS_TESTS = "**/*test*.* **/*Test*.* **/*spec*.* **/test/**/*.* **/tests/**/*.* **/spec/**/*.* **/__tests__/**/*.*"
 _TESTS_JS = re.compile(r"\b(?:test|it|describe|suite|assert|expect|scenario|Scenario)\b[\w.]*\s*[(:`]")
 _OTHER_TESTS = re.compile(r"watch|debug|\bui\b|e2e|cov|update|dev|open|type|lint")
 _ASSIGNED = re.compile(r"\s*(?:(?:export|override|private)\s+)*[\w.-]+\s*(?::{1,3}|[+?!])?=")
 _QUOTED = re.compile(r"'[^'\n]*'|\"(?:\\.|[^\"\\\n])*\"")
 _LOSES = re.compile(
-    r"(\|\| *(?:true|:|exit 0|echo\b))|(; *(?:true|:|exit 0|echo\b[^;\n]*?)) *$"
+    r"(\|\| *(?:true|:|exit 0|echo\b))|(; *(?:(?:true|:|exit 0) *|echo\b[^;\n]*))$"
     r"|(?<![|\\])(\|(?!\|)&? *[\w./@-]+)",
     re.MULTILINE,
 )
@@ -51,25 +51,27 @@ def _is_idle(script: str) -> bool:
 
 def _reached(scripts: dict[str, Any], name: str) -> str:
     """Return the text of a script and of those that it names, and that they name."""
-    reached, text = {name}, _script(scripts.get(name))
-    while named := {
-        other for other in scripts.keys() - reached if re.search(rf"(?<![\w:-]){re.escape(other)}(?![\w:-])", text)
-    }:
-        reached |= named
-        text = "\n".join([text, *(_text(scripts[other]) for other in sorted(named))])
-    return text
+    texts = {name: _script(scripts.get(name))}
+    unread = [name]
+    while unread:
+        text = texts[unread.pop()]
+        words = {*re.findall(r"[\w:-]+", text), *re.findall(r"[^\s\"'`;&|()]+", text)}
+        named = sorted(word for word in words if word in scripts and word not in texts)
+        texts.update((each, _text(scripts[each])) for each in named)
+        unread += named
+    return "\n".join(texts.values())
 
 
 def _loss(script: str) -> str:
     """Return the end of a command after which its failure counts no more, as in `test | tee log`; "" without one."""
     match = None if "pipefail" in script else _LOSES.search(_QUOTED.sub("''", script))
-    return next(filter(None, match.groups()), "") if match else ""
+    return next(filter(None, match.groups()), "").rstrip(" ") if match else ""
 
 
 def read_npm(folder: Folder, facts: Facts) -> None:
     package = folder.json("package.json")
     scripts, spaces = mapping(package.get("scripts")), workspaces_of(folder)
-    members = [folder.json(name) for inner in spaces for name in folder.find(f"{inner}/package.json")]
+    members = [folder.json(name) for name in folder.find_in(spaces, "package.json")]
     inner = [mapping(member.get("scripts")) for member in members]
     name = _name_of_tests(scripts)
     test, build = _script(scripts.get(name)), _script(scripts.get("build"))
@@ -77,8 +79,7 @@ def read_npm(folder: Folder, facts: Facts) -> None:
     lost = _loss(texts[0]) if test else ""
     texts += strings(package.get("jest")) if test else []
     texts += (_reached(each, "test") for each in inner)
-    for place in ["", *(f"{each}/" for each in spaces)]:
-        texts += (folder.text(each) for each in folder.find(" ".join(f"{place}{file}" for file in _JS_SETTINGS)))
+    texts += (folder.text(each) for each in folder.find_in(["", *spaces], _JS_SETTINGS))
     may_skip_all = any(map(_MAY_SKIP_ALL.search, texts)) and not any(map(_REPORTS_ELSEWHERE.search, texts))
     may_run_none = may_skip_all or any(map(_MAY_RUN_NONE.search, texts))
     of_parts = {goal: any(_script(each.get(goal)) for each in inner) for goal in ("test", "build")}
@@ -108,7 +109,8 @@ def _tests_js(folder: Folder, scripts: list[str]) -> bool:
 
     Such a one tests where it names a file of the package, or one of its files looks like a test.
     """
-    takes_files = any(re.search(r"\bnode\b.*\s--test\b", script) for script in scripts) and folder.has(_JS_TESTS)
+    lines = (re.split(r"\bnode\b", line, maxsplit=1) for script in scripts for line in script.split("\n"))
+    takes_files = any(re.search(r"\s--test\b", line[-1]) for line in lines if line[1:]) and folder.has(_JS_TESTS)
     if not (takes_files or workspaces_of(folder)):
         return True
     words = {word.removeprefix("./") for script in scripts for word in re.findall(r"[\w./@-]+", script)}
@@ -142,7 +144,7 @@ def read_composer(folder: Folder, facts: Facts) -> None:
 def read_make(folder: Folder, facts: Facts) -> None:
     text = next((folder.text(name) for name in folder.find("GNUmakefile makefile Makefile")), "")
     included = " ".join(re.findall(r"(?m)^[ \t]*[-s]?include[ \t]+([^$\n]*)", text))
-    text = "\n".join([text, *(folder.text(name) for name in included.split() if name in folder.files)])
+    text = "\n".join([text, *(folder.text(name) for name in dict.fromkeys(included.split()) if name in folder.files)])
     rules, recipes, named = _read_rules(text.replace("\\\n", " "))
     first = named or next((rule for rule in rules if not rule.startswith(".") and "%" not in rule), "")
     built = {"all", "build"}

@@ -1,8 +1,10 @@
 """The build.sh of `init`: it fails where no test runs, runs no goal that deploys, names what it leaves out."""
 
+import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -863,3 +865,41 @@ def test_a_build_of_files_alone_writes_none(tmp_path: Path, run_code_commit: Run
     assert not list(tmp_path.rglob("__pycache__"))
     (tmp_path / "lib/c.py").write_text("d = (\n")
     assert build(tmp_path).returncode != 0
+
+
+def _spaces(size: int) -> dict[str, str]:
+    names = [f"p/{number}" for number in range(size // 200)]
+    package = json.dumps({"workspaces": names, "scripts": {}})
+    return {"package.json": package} | {f"{name}/package.json": '{"scripts": {"test": "x"}}' for name in names}
+
+
+def _test(script: str, **scripts: str) -> dict[str, str]:
+    return {"package.json": json.dumps({"workspaces": ["x"], "scripts": {"test": script} | scripts})}
+
+
+HOSTILE = {
+    "listed parts": _spaces,
+    "patterns": lambda size: {"package.json": json.dumps({"workspaces": [f"x{n}/*" for n in range(size // 10)]})},
+    "blanks": lambda size: _test(f"x; echo{' ' * size};x"),
+    "marks": lambda size: _test("; " * size + "x"),
+    "words": lambda size: _test("node " * size),
+    "a chain": lambda size: _test("run s0", **{f"s{n}": f"run s{n + 1}" for n in range(size // 10)}),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_the_time_is_linear_in_the_size(kind: str, tmp_path: Path):
+    def seconds_for(size: int) -> float:
+        root = lay(tmp_path / str(size), HOSTILE[kind](size))
+        start = time.process_time()
+        build_script_for(root)
+        return time.process_time() - start
+
+    assert seconds_for(200_000) < 6 * seconds_for(50_000) + 0.5
+
+
+def test_a_pattern_of_many_stars_takes_no_time(tmp_path: Path):
+    package = json.dumps({"workspaces": ["**/" * 30 + "x*" * 20 + "y"]})
+    files = {"package.json": package, f"{'a/' * 20}{'x' * 60}/package.json": '{"scripts": {"test": "x"}}'}
+    found = build_script_for(lay(tmp_path, files))
+    assert found is None or "npm" not in found.text
