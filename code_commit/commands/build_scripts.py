@@ -46,6 +46,7 @@ class _Part(NamedTuple):
     lines: Sequence[str]
     is_tested: bool
     lost: str  # what hides the failures of its tests
+    runs: str  # the kind whose loose tests its own run too
 
     @property
     def can_pass(self) -> bool:
@@ -118,6 +119,8 @@ def _choose(project: Folder) -> tuple[list[_Part], list[_Part]]:
         left_out += (
             part for part in parts if part not in chosen and (part.kind in _KINDS or not (is_apart or "/" in name))
         )
+    ran = {(part.runs, part.folder) for part in built}
+    built = [part for part in built if not (part.kind.get("loose") and (part.kind["name"], part.folder) in ran)]
     if any(part.can_pass for part in built):
         left_out[:0] = [part for part in built if not part.can_pass]
         built = [part for part in built if part.can_pass]
@@ -274,8 +277,9 @@ def _find_all(folder: Folder, kinds: Sequence[dict[str, Any]], name: str) -> lis
         facts.add(tests=is_tested)
         title = f"{kind['name']} ({shown(f'{name}/{marker}' if name else marker)})"
         if is_fit or not earlier:
-            lost = shown(facts.values.get(f"lost {kind['name']}", ""))
-            found[kind["name"]] = _Part(kind, name, title, _lines(kind, facts) if is_fit else [], is_tested, lost)
+            lost, runs = (facts.values.get(f"{word} {kind['name']}", "") for word in ("lost", "runs"))
+            lines = _lines(kind, facts) if is_fit else []
+            found[kind["name"]] = _Part(kind, name, title, lines, is_tested, shown(lost), runs)
     return list(found.values())
 
 

@@ -159,12 +159,23 @@ def read_make(folder: Folder, facts: Facts) -> None:
     ignored = (f"-{step.lstrip('@+-')}" for step in steps if re.match(r"[@+]*-", step))
     pipefail = "pipefail" if "pipefail" in text else ""
     facts.values["lost make"] = next(ignored, "") or _loss("\n".join([pipefail, *steps]))
+    facts.values["runs make"] = "Python" if _runs_python(steps, text, folder) else ""
     facts.values["goals"] = "\n".join(
         f"make {goal}"
         if goal in rules.get(".PHONY", [])
         else f"if [ -e {goal} ]; then make -B {goal}; else make {goal}; fi"
         for goal in goals
     )
+
+
+def _runs_python(steps: list[str], text: str, folder: Folder) -> bool:
+    """Tell whether steps of make run the tests of Python beside it: by a runner, or each by its name."""
+    values = dict(re.findall(r"(?m)^(\w+)[ \t]*[:?]*=(.*)", text))
+    said = "\n".join(steps)
+    said = "\n".join([said, *(values.get(name, "") for name in set(re.findall(r"[$][({](\w+)", said)))])
+    tests = {*folder.find("test_*.py *_test.py")}
+    is_named = bool(tests) and tests <= {*re.findall(r"[\w.-]+", said)}
+    return is_named or re.search(r"\b(?:py\.?test|unittest)\b", said) is not None
 
 
 def _is_silent(recipe: list[str]) -> bool:

@@ -867,6 +867,24 @@ def test_a_build_of_files_alone_writes_none(tmp_path: Path, run_code_commit: Run
     assert build(tmp_path).returncode != 0
 
 
+BESIDE_MAKE = {
+    "a runner": ("test:\n\tpython3 -m pytest -q\n", False),
+    "a runner in a variable": ("PYTEST ?= pytest\ntest: unit\nunit:\n\t$(PYTEST) -x\n", False),
+    "each by its name": ("test:\n\tpython3 ./test_a.py\n", False),
+    "no runner of Python": ("test: gen\n\t./test_c\ngen:\n\tpython3 gen.py\n", True),
+}
+
+
+@pytest.mark.parametrize(("makefile", "is_run"), BESIDE_MAKE.values(), ids=BESIDE_MAKE)
+def test_loose_tests_run_once_beside_make(*, makefile: str, is_run: bool, tmp_path: Path):
+    files = {"Makefile": makefile, "test_a.py": "def test_a(): pass\n", "tests/test_b.py": "def test_b(): pass\n"}
+    found = build_script_for(lay(tmp_path, files))
+    assert found is not None
+    assert "make test" in found.text
+    assert ("-m pytest" in found.text) == is_run
+    assert not any("Left out" in note for note in found.notes)
+
+
 def _spaces(size: int) -> dict[str, str]:
     names = [f"p/{number}" for number in range(size // 200)]
     package = json.dumps({"workspaces": names, "scripts": {}})
