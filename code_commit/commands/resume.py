@@ -27,7 +27,7 @@ from code_commit.files import open_regular, read_regular_file
 from code_commit.first_build import with_first_output
 from code_commit.interrupts import interruptible
 from code_commit.llm.addresses import remember_address
-from code_commit.llm.keys import load_keys
+from code_commit.llm.keys import key_of, load_keys
 from code_commit.llm.models import check_base_url, choose_model
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project
@@ -251,8 +251,10 @@ def _request_of(record: RunRecord) -> CodebaseRequest:
 
 def _llm_of(project: Project, options: Options) -> LlmConfig:
     settings, keys = load_settings(project, options), load_keys(project)
-    choice = choose_model(settings.model, keys, keys.unfit)
-    return LlmConfig(choice, keys.get(choice.provider), settings)
+    llm = LlmConfig(choose_model(settings.model, keys, keys.unfit), None, settings)
+    with suppress(NotSetUpError):  # the plan says it
+        return llm._replace(key=key_of(llm, keys, project.root))
+    return llm
 
 
 def _tell_kept_llm(project: Project, kept: Options, options: Options, progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""The addresses that a key may go to: the vendor's, this machine's, and the user's own, which are remembered.
+"""The addresses that a key may go to: the vendor's, that of a key in agent-config, and the user's own (remembered).
 
 A prompt goes to any other only if all of it is the project's, no file of agent-config that leads out of it, and a key
 in agent-config says that somebody has an account there.
@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from code_commit.errors import Named, NotSetUpError
 from code_commit.files import read_regular_file
+from code_commit.llm.keys import is_dummy
 from code_commit.llm.models import VENDORS, bound_in, check_base_url
 from code_commit.llm.proxies import is_this_machine
 from code_commit.llm.vendor import LlmConfig
@@ -93,7 +94,9 @@ def remember_address(llm: LlmConfig, project: Project, role: str = "", *, named:
 def _setting_of(llm: LlmConfig, project: Project, url: str, role: str) -> str:
     """Return the setting that supplied the address, "" if a request may go there without consent."""
     settings = llm.settings
-    is_everyones = url in ("", VENDORS[llm.choice.provider].base_url) or is_this_machine(urlsplit(url).hostname or "")
+    has_users_key = llm.key is not None and not llm.key.in_project and not is_dummy(llm.key)
+    stays_here = is_this_machine(urlsplit(url).hostname or "") and not has_users_key
+    is_everyones = stays_here or url in ("", VENDORS[llm.choice.provider].base_url)
     if is_everyones or not _from_outside(llm, project)[0] or (role and not settings.fallback_base_url):
         return ""
     return f"{role}_base_url" if role else "base_url"

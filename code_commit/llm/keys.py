@@ -139,6 +139,11 @@ def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, 
     return [*secrets, *_header_secrets(project, environment)]
 
 
+def is_dummy(key: ApiKey) -> bool:
+    """Tell whether a key is a placeholder in words, which a chat server on this machine takes for one."""
+    return key.provider == "chat" and 0 < len(key.value) < SHORTEST_KEY_HERE and not is_mixed(key.value)
+
+
 def require_key(provider: str, keys: Keys, base_url: str = "") -> ApiKey | None:
     """Return the provider's key, None if it needs none (`replay`, and `chat` without one). Raises NoKeyError."""
     variable = VENDORS[provider].key_variable

@@ -172,11 +172,39 @@ def test_it_goes_to_one_that_the_user_names(
     assert (done.returncode, len(set(proxy))) == (3, 1), done.stderr
 
 
-def test_on_this_machine_config_toml_is_enough(project_folder: Path, run_code_commit: Run):
+HERE = {
+    "no key": ("chat:m", {}),
+    "a placeholder": ("chat:m", {"CODE_COMMIT_CHAT_API_KEY": "lm-studio"}),
+    "its own key": ("openai", {}),
+}
+
+
+@pytest.mark.parametrize(("model", "variables"), HERE.values(), ids=HERE)
+def test_on_this_machine_config_toml_is_enough_without_a_key_of_the_users(
+    model: str, variables: dict[str, str], project_folder: Path, run_code_commit: Run
+):
+    give_key(project_folder)
     with FakeServer(answers=[RIGHT]) as server:
-        configure(project_folder, f'model = "openai"\nbase_url = "{server.url}"')
-        done = run_code_commit(project_folder, "--sandbox", "off", env=OPENAI)
+        configure(project_folder, f'model = "{model}"\nbase_url = "{server.url}"')
+        done = run_code_commit(project_folder, "--sandbox", "off", env=variables)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_key_of_the_users_goes_to_a_port_of_this_machine_only_where_they_named_it(
+    project_folder: Path, run_code_commit: Run
+):
+    """Whoever packed an archive may listen there: another user of the machine, or the other end of a tunnel."""
+    env = {"CODE_COMMIT_CHAT_API_KEY": KEY}
+    with FakeServer(answers=[RIGHT]) as server:
+        configure(project_folder, f'model = "chat:m"\nbase_url = "{server.url}"')
+        for words in (["check", "-m", "x"], ["-m", "x"], ["-m", "x", "--rollup", "select"]):
+            done = run_code_commit(project_folder, *words, "--sandbox", "off", env=env)
+            said = " ".join((done.stdout + done.stderr).split())
+            assert (done.returncode, server.requests) == (2, []), said
+            assert f"CODE_COMMIT_CHAT_API_KEY would go to {server.url.removeprefix('http://')}" in said
+        named = run_code_commit(project_folder, "-m", "x", "--sandbox", "off", "--base-url", server.url, env=env)
+        assert named.returncode == 0, named.stderr
+        assert run_code_commit(project_folder, "check", "-m", "x", "--sandbox", "off", env=env).returncode == 0
 
 
 def memory() -> Path:

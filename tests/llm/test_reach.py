@@ -364,7 +364,8 @@ def test_resume_takes_neither_program_nor_headers_from_a_log(project_folder, use
         done = run_code_commit(project_folder, "resume", env={"TOKEN": TOKEN})
         assert (done.returncode, (tmp_path / "ran").exists()) == (0, False), done.stderr
         assert not server.requests[-1].headers.keys() & {"x-evil", "x-k", "authorization"}
-        done = run_code_commit(tmp_path / "copy", "resume", "--key-command", program)
+        named = ["--key-command", program, "--base-url", server.base_url("chat")]
+        done = run_code_commit(tmp_path / "copy", "resume", *named)
     assert done.returncode == 0, done.stderr
     assert server.requests[-1].headers["authorization"] == f"Bearer {PRINTED}"
 
