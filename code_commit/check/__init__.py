@@ -241,7 +241,7 @@ def _with_windows(report: Report, llm: LlmConfig, inputs: RunInputs) -> LlmConfi
     """Return the LLM and its fallback with the windows that servers of this machine report, if nothing is wrong yet."""
     if report.problems:
         return llm
-    ask = with_window if inputs.starts else partial(with_window, warn=report.warn)
+    ask = with_window if inputs.starts else partial(with_window, warn=partial(report.warn, kind="server"))
     return ask(llm._replace(fallback=llm.fallback and ask(llm.fallback)))
 
 

@@ -98,6 +98,8 @@ def _end(report: Report, project: Project, *, is_ready: bool, machine_failed: bo
                 "Ready, but build.sh says that the machine failed, not the code: a run would end after its first build."
             )
         return "Ready, but the build fails: a run has to repair that too; code-commit repair does so without a task."
+    if any(warning.kind == "server" for warning in report.warnings):
+        return "Ready, but for what the server answers: see the note. A run would try it all the same."
     return "Ready: run code-commit with these options."
 
 

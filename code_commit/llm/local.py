@@ -18,7 +18,9 @@ from code_commit.llm.proxies import is_this_machine
 from code_commit.llm.reach import reach_of
 from code_commit.llm.values import count_of, json_or_text, list_of, member, members_of, text_of
 from code_commit.llm.vendor import ApiKey, LlmConfig
+from code_commit.llm.words import LONGEST_MESSAGE, said_by
 from code_commit.settings import SERVER
+from code_commit.terminal import shown
 
 if TYPE_CHECKING:
     import socket
@@ -26,13 +28,14 @@ if TYPE_CHECKING:
 _PORTS = (11434, 8080, 1234)  # of Ollama, llama.cpp and LM Studio
 _LONGEST_LOOK, _PATIENCE = 0.9, 3.0  # seconds for all ports, and for one request to a server that the user named
 _LONGEST_ANSWER = 1_000_000  # bytes
+_MOST_NAMED = 6
 _WINDOWS = ("max_model_len", "loaded_context_length", "max_context_length")  # of vLLM and LM Studio
 
 
-def with_window(llm: LlmConfig, warn: Callable[[str], None] = lambda _: None) -> LlmConfig:
+def with_window(llm: LlmConfig, warn: Callable[[str], None] | None = None) -> LlmConfig:
     """Return the LLM with its server's window, if that is on this machine and no setting names the window.
 
-    `warn` gets the news that the server does not answer, which the first call of a run reports.
+    `warn` gets what the server's answer says against a run, or that it has none: the first call of a run reports it.
     """
     settings, url = llm.settings, ""
     try:
@@ -47,12 +50,34 @@ def with_window(llm: LlmConfig, warn: Callable[[str], None] = lambda _: None) ->
         if not settings.context_window and (window := next(filter(None, windows), None)):
             sources = {**settings.sources, SERVER: {"context_window": window}}
             settings = settings._replace(context_window=window, sources=sources)
+        if warn and (
+            doubt := _doubt(*_reply(headers, _PATIENCE, at(url, "/models")), "" if defaults else llm.choice.name)
+        ):
+            warn(f"{shown(urlsplit(url).netloc)} {doubt}")
         return llm._replace(settings=settings, tells_progress=bool(defaults))
     except NotSetUpError:
         pass
     except OSError as error:
-        warn(f"{urlsplit(url).netloc} does not answer ({error.strerror or error}): see that the server runs")
+        if warn:
+            warn(f"{urlsplit(url).netloc} does not answer ({error.strerror or error}): see that the server runs")
     return llm
+
+
+def _doubt(status: int, body: object, model: str) -> str:
+    """Return what the reply of a server to the question for its models says against a run, "" for nothing.
+
+    llama.cpp answers for any model, so there it is "".
+    """
+    names = [text_of(each, "id") for each in list_of(body, "data")]
+    if status == 200 and isinstance(member(body, "data"), list):
+        if not model or {model, f"{model}:latest"} & {*names}:
+            return ""
+        others = f": it has {', '.join(map(shown, names[:_MOST_NAMED]))}" if names else ""
+        return f"does not list the model {shown(model)}{others}"
+    words = " ".join(said_by(body)[:LONGEST_MESSAGE].split())
+    answer = f"answers the question for its models with {status if status != 200 else 'something else'}"
+    advice = "see that its key is right" if status in (401, 403) else "see that base_url leads to an LLM's server"
+    return f"{answer}{words and f' ({shown(words)})'}: {advice}"
 
 
 def _known(key: ApiKey | None) -> str:
@@ -74,6 +99,12 @@ def loaded_window(endpoint: Endpoint, headers: Mapping[str, str]) -> int:
 
 def _ask(headers: dict[str, str], patience: float, url: str, body: object = None) -> Any:
     """Return the JSON or text of a reply that is there in time, None for a refusal. Raises OSError."""
+    status, answer = _reply(headers, patience, url, body)
+    return answer if status == 200 else None
+
+
+def _reply(headers: dict[str, str], patience: float, url: str, body: object = None) -> tuple[int, Any]:
+    """Return the status of a reply that is there in time, with its JSON or text. Raises OSError."""
     from http.client import HTTPConnection, HTTPException  # takes 14 ms, and few commands need it
 
     parts = urlsplit(url)
@@ -86,7 +117,7 @@ def _ask(headers: dict[str, str], patience: float, url: str, body: object = None
             path = quote(f"{parts.path}?{parts.query}" if parts.query else parts.path, safe=string.punctuation)
             connection.request("POST" if body else "GET", path, json.dumps(body) if body else None, headers)
             reply = connection.getresponse()
-            return json_or_text(reply.read(_LONGEST_ANSWER)) if reply.status == 200 else None
+            return reply.status, json_or_text(reply.read(_LONGEST_ANSWER))
         except (HTTPException, ValueError) as error:
             raise OSError("no reply of HTTP") from error
         finally:

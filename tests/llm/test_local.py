@@ -1,9 +1,12 @@
 """Servers on this machine: their windows, and that they are found."""
 
+import json
 import socket
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -158,3 +161,51 @@ def test_the_loaded_window_is_that_of_the_model_with_its_tag(asked, window):
     with FakeServer(facts={"/api/ps": {"models": loaded}}) as server:
         endpoint = Endpoint(asked, f"{server.url}/v1", Settings(), Path(), "", str)
         assert loaded_window(endpoint, {}) == window
+
+
+@contextmanager
+def server_that_says(status: int, body: str) -> Iterator[str]:
+    """Give the address of a server that answers every GET so."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+
+
+ASKED = "answers the question for its models with"
+DOUBTS = {
+    "a key is wanted": (401, json.dumps({"error": {"message": "Invalid API Key"}}), f"{ASKED} 401 (Invalid API Key): see that its key"),
+    "a page": (200, "<html><title>Grafana</title></html>", f"{ASKED} something else (Grafana): see that base_url"),
+    "nothing there": (404, "", f"{ASKED} 404: see that base_url leads to"),
+    "JSON of another kind": (200, "{}", f"{ASKED} something else: see that base_url"),
+    "other models": (200, json.dumps({"data": [{"id": "a"}, {"id": "b"}]}), f"does not list the model {MODEL}: it has a, b"),
+    "its model": (200, json.dumps({"data": [{"id": "a"}, {"id": MODEL}]}), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "body", "told"), DOUBTS.values(), ids=DOUBTS)
+def test_check_says_what_the_server_answered(
+    *, status: int, body: str, told: str, project_folder: Path, run_code_commit
+):
+    with server_that_says(status, body) as url:
+        done = run_code_commit(project_folder, "check", "--model", f"chat:{MODEL}", "--base-url", url)
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 0, said
+    assert (told in said, "Ready: run" in said) == (True, not told), said
+
+
+def test_llama_cpp_answers_for_any_model():
+    facts = {"/props": {"default_generation_settings": {"n_ctx": 8}}, "/v1/models": {"data": [{"id": "file.gguf"}]}}
+    warnings: list[str] = []
+    with FakeServer(facts=facts) as server:
+        with_window(config(f"{server.url}/v1"), warnings.append)
+    assert not warnings
