@@ -23,6 +23,7 @@ from code_commit.runs.review import review_changes
 from code_commit.runs.words import duration
 from code_commit.start import keep_latest_runs, open_log
 from code_commit.status import Status
+from code_commit.terminal import shown
 
 _PASSES_HERE = f"{BUILD_SCRIPT} passes here.\n"
 _NOT_SEEN_HERE = (
@@ -83,7 +84,7 @@ def building_first(plan: RunPlan, progress: Progress) -> Iterator[Begun]:
 def _tells(plan: RunPlan, record: RunRecord) -> bool:
     """Tell whether the record has a first build with a result: a pass, or a failure that is the code's."""
     build = record.first_build
-    return build is not None and not (_is_of_machine(plan, build) or build.refused or build.timed_out)
+    return build is not None and not (_is_of_machine(plan, build) or build.is_of_set_up or build.timed_out)
 
 
 def with_first_output(plan: RunPlan, folder: Path, record: RunRecord) -> RunPlan:
@@ -140,7 +141,14 @@ def require_result_of_code(plan: RunPlan, result: BuildResult, outcome: str) -> 
 
 
 def require_no_refusal(result: BuildResult, outcome: str) -> None:
-    """Raise BuildError for a build that the sandbox made fail; `outcome` is what came of it."""
+    """Raise BuildError for a build that the sandbox, or a missing program, made fail; `outcome` is what came of it."""
+    if result.missing:
+        raise BuildError(
+            f"{BUILD_SCRIPT} calls {shown(result.missing)}, which is not installed, so {outcome}: no answer can change"
+            f" that\nInstall it, or let {BUILD_SCRIPT} do so; where only the sandbox hides it, use ",
+            Named("sandbox", "off"),
+            ".",
+        )
     if result.refused:
         raise BuildError(
             f"the sandbox made {BUILD_SCRIPT} fail, so {outcome}: {result.refused}\n",

@@ -262,7 +262,7 @@ def build_project(run: Run, attempt: AttemptLog) -> BuildResult:
     unfit, recorded = plan.settings.infrastructure_exit_codes, attempt.record.build
     earlier = [log.record.first_build, *(done.build for done in log.record.attempts[: attempt.number - 1])]
     is_first = not any(earlier)
-    is_machine = recorded is not None and (recorded.shell_code in unfit or (is_first and recorded.refused != ""))
+    is_machine = recorded is not None and (recorded.shell_code in unfit or (is_first and recorded.is_of_set_up))
     if recorded is not None and not recorded.passed and not is_machine:
         return recorded
     with attempt.build_log() as build_log:

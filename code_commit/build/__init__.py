@@ -11,7 +11,7 @@ from pathlib import Path
 from code_commit.build.command import build_command, build_environment, harden_process, hardened_meanwhile
 from code_commit.build.fingerprints import FOLDER_NAME, Damage, Fingerprints, Quarantine, stamp_files
 from code_commit.build.process import Ending, Started, start_process, supervise
-from code_commit.build.refusals import TAIL, Places, find_refusal
+from code_commit.build.refusals import TAIL, Places, find_missing, find_refusal
 from code_commit.build.sandbox import PRIVATE_FOLDERS, Sandbox, choose_sandbox
 from code_commit.errors import BuildError
 from code_commit.files import read_regular_file
@@ -81,7 +81,9 @@ class Builder(AbstractContextManager["Builder"]):
                 raise
             self._put_back(self._before)
         result = _result(ending, in_sandbox=self._sandbox is not None)
-        return result if result.passed else replace(result, refused=self._refusal(bytes(tail)))
+        if result.passed:
+            return result
+        return replace(result, refused=self._refusal(bytes(tail)), missing=self._missing(bytes(tail)))
 
     @contextmanager
     def guarding(self, who: str, warn: Callable[[str], object]) -> Iterator[None]:
@@ -114,6 +116,17 @@ class Builder(AbstractContextManager["Builder"]):
             writable += map(Path, PRIVATE_FOLDERS)
         has_network = self._sandbox.mode == "guard" or self._sandbox.network
         return find_refusal(tail, Places(self._project.root, kept, writable, has_network), self._files_with)
+
+    def _missing(self, tail: bytes) -> str:
+        """Return the program or module of build.sh that is not installed; "" where an answer may supply it."""
+
+        def has(name: str) -> bool:
+            return any({name, f"{name}.py"} & {*path.split("/")} for path in self._project.index().files)
+
+        with suppress(OSError, UnansweredError):
+            script = read_regular_file(self._project.build_script).decode("utf-8", "replace")
+            return find_missing(tail, script, has)
+        return ""
 
     def _files_with(self, words: str) -> dict[str, str]:
         """Return the texts of the project's files but build.sh that have the words in any case, by their paths."""

@@ -27,6 +27,11 @@ _NO_NETWORK = re.compile(
 """The words of programs where there is no network but the loopback: ENETUNREACH, and EAI_AGAIN of getaddrinfo(3)."""
 _NOWHERE = re.compile(r"\.(?:invalid|test|example|localhost)\b")  # without addresses in any network: RFC 6761
 _OF_SHELL = re.compile(r"^\S*build\.sh: (?:line )?\d+: ")  # before a shell's own messages, whatever they are about
+_NOT_FOUND = re.compile(r"^\S*build\.sh: (?:line )?\d+: ([\w.+-]+): (?:command )?not found$")
+_NO_MODULE = re.compile(r"^\S*python[\d.]*: No module named '?(\w+)")
+"""The words of a shell for a command of build.sh, and of `python -m`: both name what is not installed."""
+_SUPPLIES = re.compile(r"\b(?:add|ci|get|install|restore|run|source|sync|activate|PATH)\b")
+"""The words of a command by which a file of the project may supply it."""
 _NAME = re.compile(r"'([^']+)'|\"([^\"]+)\"|\u2018([^\u2019]+)\u2019|([^\s'\"`,:;()\[\]]+)")
 
 
@@ -103,3 +108,21 @@ def _is_own(words: str, message: str, lines: Sequence[str], files_with: Callable
         message in text or re.search(rf"(?<![\w.-]){re.escape(Path(path).name)}(?![\w-])", output)
         for path, text in files_with(words).items()
     )
+
+
+def find_missing(tail: bytes, script: str, has: Callable[[str], bool]) -> str:
+    """Return the program or module that build.sh calls and that is not installed; "" where an answer may supply it.
+
+    `script` is the text of build.sh, which no answer changes. `has` tells whether the project has a file or folder of a
+    name.
+    """
+    lines = [line.strip() for line in tail.decode("utf-8", "replace").split("\n") if line.strip()][-_LAST_LINES:]
+    code = re.sub(r"(?m)(?:^|(?<=\s))#.*", "", script)
+    for line in reversed(lines):
+        found, before = _NOT_FOUND.search(line), r"(?<![\w./-])"
+        if not found:
+            found, before = _NO_MODULE.search(line), r"-m\s+"
+        called = found and re.search(rf"{before}{re.escape(found[1])}(?![\w.-])", code)
+        if found and called and not has(found[1]) and not _SUPPLIES.search(code[: called.start()]):
+            return found[1]
+    return ""

@@ -65,11 +65,11 @@ def run(arguments: Arguments) -> int:
         elif plan := report.plan:
             check_codebase(report, plan)
         note_lost_failures(report, project)
-        ready, machine_failed, result = None if report.problems else report.plan, False, None
+        ready, blamed, result = None if report.problems else report.plan, "", None
         if build and (buildable := ready or _plan_build(project, arguments.options)):
             check, result = _build(project, buildable, report.warn)
             report.checks.append(check)
-            machine_failed = result.shell_code in buildable.settings.infrastructure_exit_codes
+            blamed = _blamed(buildable, result)
         elif build:
             report.warn("build: not run; solve the problems first")
         if output.json:
@@ -77,7 +77,7 @@ def run(arguments: Arguments) -> int:
         else:
             rows = list(_rows(report, quiet=output.quiet))
             if report.problems or not output.quiet:
-                rows.append(("", _end(report, project, is_ready=ready is not None, machine_failed=machine_failed)))
+                rows.append(("", _end(report, project, is_ready=ready is not None, blamed=blamed)))
             if rows:
                 lines = report.redactor.redact_text("\n".join(shown(row) for _, row in rows)).split("\n")
                 print_coloured(
@@ -89,18 +89,25 @@ def run(arguments: Arguments) -> int:
         return EXIT_SUCCESS
 
 
-def _end(report: Report, project: Project, *, is_ready: bool, machine_failed: bool) -> str:
+def _end(report: Report, project: Project, *, is_ready: bool, blamed: str) -> str:
     if not is_ready:
         return "; ".join([f"{count(len(report.problems), 'problem')} to solve", *hint_at_init(project)]) + "."
     if report.problems:
-        if machine_failed:
-            return (
-                "Ready, but build.sh says that the machine failed, not the code: a run would end after its first build."
-            )
+        if blamed:
+            return f"Ready, but {blamed}: a run would end after its first build."
         return "Ready, but the build fails: a run has to repair that too; code-commit repair does so without a task."
     if any(warning.kind == "server" for warning in report.warnings):
         return "Ready, but for what the server answers: see the note. A run would try it all the same."
     return "Ready: run code-commit with these options."
+
+
+def _blamed(plan: RunPlan, build: BuildResult) -> str:
+    """Return what made a build fail if no change of the project can mend it, "" otherwise."""
+    if build.shell_code in plan.settings.infrastructure_exit_codes:
+        return "build.sh says that the machine failed, not the code"
+    if build.missing:
+        return f"build.sh calls {build.missing}, which is not installed"
+    return "the sandbox made build.sh fail" if build.refused else ""
 
 
 def _plan_build(project: Project, options: Options) -> RunPlan | None:

@@ -40,7 +40,7 @@ Event = Literal["started", _OfCall, _OfChange, "warned", "finished"]
 class BuildResult:
     """The end of build.sh: `exit_code` or `signal` (in a sandbox for 128 + N too), or neither after a timeout.
 
-    `refused` is the line of a failure's output that says what the sandbox refused.
+    `refused` is the line of a failure's output that says what the sandbox refused, `missing` what is not installed.
     """
 
     exit_code: int | None
@@ -49,10 +49,16 @@ class BuildResult:
     seconds: float
     output_bytes: int
     refused: str = ""
+    missing: str = ""
 
     @property
     def passed(self) -> bool:
         return self.exit_code == 0 and not self.timed_out
+
+    @property
+    def is_of_set_up(self) -> bool:
+        """Whether no change of the project can mend it."""
+        return bool(self.refused or self.missing)
 
     @property
     def shell_code(self) -> int | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command import Run, recorded, the_log
 
-from code_commit.build.refusals import Places, find_refusal
+from code_commit.build.refusals import Places, find_missing, find_refusal
 
 ROOT = Path("/home/me/p")
 KEPT = [ROOT / "build.sh", ROOT / ".git/hooks", ROOT / ".git/config", ROOT / "agent-config", Path("/home/me")]
@@ -140,3 +140,45 @@ def test_a_build_cannot_hit_the_sandbox_by_the_projects_name(project_folder: Pat
     output = (the_log(project_folder) / "1-build.txt").read_text()
     assert "bwrap" in output
     assert str(project_folder) not in output.partition(" -- ")[0]
+
+
+PYTEST = "/usr/bin/python3: No module named pytest\nbuild.sh: no test passed\n"
+MISSING = {
+    # the build.sh, the end of its output, what is missing
+    "bash": ("set -e\nnpm ci\n", "./build.sh: line 2: npm: command not found\n", "npm"),
+    "sh": ("cargo test\n", "./build.sh: 1: cargo: not found\n", "cargo"),
+    "by a function": ('counted() {\n"$@"\n}\ncounted go test\n', "./build.sh: line 2: go: command not found\n", "go"),
+    "a module": ('# install it\npython=python3\n"$python" -m pytest -q\n', PYTEST, "pytest"),
+    "one that the build installs": ("pip install -q -e .\npython3 -m pytest\n", PYTEST, ""),
+    "one of an environment": (". .venv/bin/activate\ntsc\n", "./build.sh: line 2: tsc: command not found\n", ""),
+    "one of the tool's": ("uv run python -m pytest\n", PYTEST, ""),
+    "one of the project": ("python3 -m own.main\n", "/usr/bin/python3: No module named own\n", ""),
+    "one that the code imports": ("python3 a.py\n", "ModuleNotFoundError: No module named 'yaml'\n", ""),
+    "a script's": ("sh run.sh\n", "run.sh: 1: cargo: not found\n", ""),
+    "a file": ("./run.sh\n", "./build.sh: line 1: ./run.sh: No such file or directory\n", ""),
+}
+
+
+@pytest.mark.parametrize(("script", "output", "missing"), MISSING.values(), ids=MISSING)
+def test_what_build_sh_calls_and_no_answer_can_supply_is_missing(script: str, output: str, missing: str):
+    assert find_missing(output.encode(), script, lambda name: name == "own") == missing
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_nothing_is_paid_for_where_a_program_of_build_sh_is_missing(
+    *, first: bool, project_folder: Path, run_code_commit: Run
+):
+    (project_folder / "build.sh").write_text("#!/bin/sh\nno-such-tool --all\n")
+    option = ["--build-first"] if first else []
+    replay = recorded(project_folder, "^^^ok.txt\nok\n^^^end\n", "^^^ok.txt\nno\n^^^end\n")
+    done = run_code_commit(project_folder, *replay, *option)
+    outcome = "nothing was sent" if first else "no repair was asked for"
+    said = " ".join(done.stderr.split())
+    assert done.returncode == 5, said
+    assert f"build.sh calls no-such-tool, which is not installed, so {outcome}" in said
+    run = json.loads((the_log(project_folder) / "run.json").read_text())
+    assert len(run["attempts"]) == (0 if first else 1)
+    checked = run_code_commit(project_folder, "check", "--build", *replay)
+    assert (checked.returncode, "calls no-such-tool" in " ".join(checked.stdout.split())) == (1, True), checked.stdout
+    (project_folder / "build.sh").write_text("#!/bin/sh\ntrue\n")
+    assert run_code_commit(project_folder, "resume").returncode == 0
