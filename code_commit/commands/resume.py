@@ -45,6 +45,7 @@ from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN, read_sight
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.runs.replies import read_reply
+from code_commit.runs.words import headline_of
 from code_commit.settings import LOGGED, Facet, Options, add_settings, settings_for
 from code_commit.sources import load_settings, validate_settings
 from code_commit.start import start_run
@@ -133,12 +134,12 @@ def _find_resumable(project: Project, name: str) -> tuple[RunEntry, list[str]]:
         record = read_run(folder)
         if isinstance(record, UnreadableRun):
             continue
-        ended, is_dry = f"{record.run} ({record.command}, {record.status})", bool(record.options.get("dry_run"))
+        ended, is_dry = f"{record.run} ({record.command}: {_end_of(record)})", bool(record.options.get("dry_run"))
         has_run = record.is_auxiliary and not argument_of(folder) and record.request.get("for_run")
         goes_on = record.has_next_step or has_run
         if goes_on and later:
             raise NotSetUpError(
-                f"{record.run} ({status_of(record)}) is unfinished, but {later} ran later:"
+                f"{record.run} is unfinished ({_end_of(record)}), but {later} ran later:"
                 f" code-commit resume {record.run} continues this run"
             )
         if goes_on:
@@ -158,6 +159,12 @@ def _find_resumable(project: Project, name: str) -> tuple[RunEntry, list[str]]:
         raise NotSetUpError(f"{unfit[0]}; start a new run") from unfit[0]
     which = f"no run {shown(name)}" if name else "no interrupted run"
     raise NotSetUpError(f"there is {which} to resume: code-commit log lists the runs")
+
+
+def _end_of(record: RunRecord) -> str:
+    """Return how a run ended, such as `the LLM could not be asked`."""
+    headline = headline_of(record, status_of(record))
+    return headline[0].lower() + headline[1:]
 
 
 def _require_fit(folder: Path, record: RunRecord, project: Project) -> None:

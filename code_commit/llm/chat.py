@@ -87,7 +87,9 @@ def read(call: Call, reply: Reply) -> Response:
     text = _content(member(choice, "message", "content"))
     finish = _finish_of(choice) or (DONE if text and not call.is_stream else "")
     if not finish:
-        raise call.broken("no finish_reason", reply, has_form="choices" in members_of(completion))
+        has_form = "choices" in members_of(completion)
+        absent = "an empty list of choices" if has_form else "no choices"
+        raise call.broken("no finish_reason" if choice else absent, reply, has_form=has_form)
     if _end_of(finish) == "broken":
         errors = [member(choice, "error"), member(completion, "error")]
         raise call.refusal(reply, f"{call.endpoint.host} broke the answer off (finish_reason {finish})", errors)
@@ -196,7 +198,7 @@ class _Draft:
             }
         message = {"role": "assistant", "content": "".join(self.contents), "refusal": "".join(self._refusals) or None}
         message |= {name: "".join(parts) for name, parts in self._thoughts.items()}
-        choices = [{"index": 0, "message": message, "finish_reason": self.finish or None}]
+        choices = [{"index": 0, "message": message, "finish_reason": self.finish or None}] if self.contents else []
         return self._completion | {"object": "chat.completion", "choices": choices}
 
 

@@ -327,7 +327,7 @@ def test_a_run_that_has_ended_is_not_resumed(root: Path, run_code_commit: Run):
     assert "no interrupted run to resume" in done.stderr
     done = resume(root, run_code_commit, the_log(root).name)
     assert done.returncode == 2
-    assert " (run, success) has no next step: nothing to resume" in done.stderr
+    assert " (run: the build passes) has no next step: nothing to resume" in done.stderr
     assert "no run 1999" in resume(root, run_code_commit, "1999").stderr
 
 
@@ -450,7 +450,10 @@ def test_an_older_interrupted_run_is_resumed_by_its_name_only(root: Path, run_co
     recorded(root, first, RIGHT)
     done = resume(root, run_code_commit)
     assert done.returncode == 2
-    assert f"{interrupted.name} (llm_error) is unfinished, but {later.name} (run, success) " in done.stderr
+    assert (
+        f"{interrupted.name} is unfinished (the LLM could not be asked), but {later.name} (run: the build passes) "
+        in done.stderr
+    )
     assert json.loads((interrupted / "run.json").read_text())["status"] == "llm_error"
     done = resume(root, run_code_commit, interrupted.name)
     assert done.returncode == 0, done.stderr
@@ -477,7 +480,7 @@ def test_a_dry_run_does_not_hide_the_run_that_ended_after_it(root: Path, run_cod
     for more in (["--dry-run"], []):
         assert run_code_commit(root, *recorded(root, RIGHT), *more).returncode == 0
     done = resume(root, run_code_commit)
-    assert (done.returncode, " (run, success) ran later: " in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, " (run: the build passes) ran later: " in done.stderr) == (2, True), done.stderr
 
 
 def later_run(root: Path, run_code_commit: Run, answer: str = "no block") -> Path:

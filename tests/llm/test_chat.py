@@ -138,8 +138,11 @@ NO_API = {
     "a page": (b"<!doctype html><title>Welcome</title>", '"Welcome"; name the address of the API with --base-url'),
     "a text": (b"Ollama is running", '"Ollama is running"; name the address'),
     "another API's stream": (b'{"message": {"content": "a"}}\n{"done": true}\n', "this API's JSON"),
-    "a list of models": (b'{"object": "list", "data": [{"id": "m"}]}', r"no finish_reason; it has object, data\)"),
-    "no choices": (b'{"id": "x", "choices": [], "usage": {"prompt_tokens": 9}}', "it has id, choices, usage"),
+    "a list of models": (b'{"object": "list", "data": [{"id": "m"}]}', r"\(no choices; it has object, data\)"),
+    "no choices": (
+        b'{"id": "x", "choices": [], "usage": {"prompt_tokens": 9}}',
+        "an empty list of choices; it has id, choices, usage",
+    ),
     "another path": (b'{"error": "Unexpected endpoint or method. (POST /chat/completions)"}', "the address of the API"),
 }
 
@@ -266,7 +269,10 @@ def test_a_refusal_with_status_200_is_one_under_whatever_name_its_words_stand(bo
 
 @pytest.mark.parametrize(
     ("body", "told"),
-    [(b"\n", "sent an empty reply"), (stream_of({"choices": []}), "ended without an answer (no finish_reason)")],
+    [
+        (b"\n", "sent an empty reply"),
+        (stream_of({"choices": []}), "ended without an answer (an empty list of choices)"),
+    ],
 )
 def test_a_reply_that_came_whole_did_not_end_early(body, told):
     assert told in ask_chat(reply(body))[1].retries[0][0]
