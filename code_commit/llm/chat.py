@@ -12,20 +12,11 @@ from code_commit.llm.openai import takes_cache_options
 from code_commit.llm.refusals import RefusedRequestError
 from code_commit.llm.usage import Counts, first_count, maybe_count, plain_name, usage_of, with_plain_names
 from code_commit.llm.values import count_of, has_count, larger_counts, list_of, member, members_of, text_of
-from code_commit.llm.vendor import API, Model, Vendor, cut_off, estimate_tokens
+from code_commit.llm.vendor import API, Model, Vendor, cut_off, end_of, estimate_tokens
 from code_commit.llm.words import has_error
 from code_commit.marks import find_marks
 from code_commit.settings import Price
 
-_ENDS = (
-    ("filtered", r"filter|safety|recitation|sensitive|block|prohibited|refus|guardrail|moderat"),
-    ("broken", r"error|abort|cancel|fail|insufficient|interrupt|time_?out|unavailable"),
-    ("cut off", r"length|max|limit|window|trunc"),
-    ("another's", r"(?<![a-z])(?:ab|un|pre|partial|(?:not|no|non|early|forced?|user|client)(?![a-z]))"),
-    ("complete", r"(?<![a-z])(?:stop|end|eo[sdt]|done|complete|normal|natural|success|finish(?!_reason))"),
-)
-"""The ends of an answer by the words of its finish reason; the first that fits counts. An end that is denied
-(`not_finished`), or that somebody else made (`user_stop`), is none of the answer."""
 _CLOSING_FENCE = re.compile(rf"\^{{3}}[ \t]*({'|'.join(CLOSING)})?\s*")
 _OF_THOUGHTS = re.compile("reason|think|thought")  # a member with the thoughts; servers name it in many ways
 
@@ -66,19 +57,13 @@ def has_answer(body: Any) -> bool:
     if any(_content(member(piece, "content")) or text_of(piece, "refusal") or _thoughts(piece) for piece in pieces):
         return True
     ends = map(_finish_of, choices)
-    return not has_error(body) and any(end and _end_of(end) != "broken" for end in ends)
+    return not has_error(body) and any(end and end_of(end) != "broken" for end in ends)
 
 
 def _finish_of(choice: Any) -> str:
     """Return the finish reason, also by Google's name; OpenRouter's of the provider behind it where that broke off."""
     native = text_of(choice, "native_finish_reason")
-    return (
-        native if _end_of(native) == "broken" else text_of(choice, "finish_reason") or text_of(choice, "finishReason")
-    )
-
-
-def _end_of(finish: str) -> str:
-    return next((end for end, words in _ENDS if re.search(words, finish.lower())), "")
+    return native if end_of(native) == "broken" else text_of(choice, "finish_reason") or text_of(choice, "finishReason")
 
 
 def read(call: Call, reply: Reply) -> Response:
@@ -90,7 +75,7 @@ def read(call: Call, reply: Reply) -> Response:
         has_form = "choices" in members_of(completion)
         absent = "an empty list of choices" if has_form else "no choices"
         raise call.broken("no finish_reason" if choice else absent, reply, has_form=has_form)
-    if _end_of(finish) == "broken":
+    if end_of(finish) == "broken":
         errors = [member(choice, "error"), member(completion, "error")]
         raise call.refusal(reply, f"{call.endpoint.host} broke the answer off (finish_reason {finish})", errors)
     headers, refusal = reply.headers, text_of(choice, "message", "refusal")
@@ -99,14 +84,14 @@ def read(call: Call, reply: Reply) -> Response:
         text=text,
         finish_reason=finish,
         incomplete=_incomplete(call, finish, refusal),
-        is_cut_off=_end_of(finish) == "cut off" and not refusal,
+        is_cut_off=end_of(finish) == "cut off" and not refusal,
         request_id=headers.get("x-request-id") or headers.get("x-litellm-call-id") or text_of(completion, "id") or None,
         thoughts=max(_thoughts(member(choice, "message")).values(), key=len, default=""),
     )
 
 
 def _incomplete(call: Call, finish: str, refusal: str) -> str | None:
-    end = _end_of(finish)
+    end = end_of(finish)
     if refusal:
         return f"refused: {refusal}"
     if finish == _REPEATED:
@@ -137,7 +122,7 @@ def assemble(call: Call, events: Events) -> dict[str, Any]:
                     draft.finish = _REPEATED
                     break
     except (PassingFailure, RefusedRequestError) as failure:
-        if not draft.finish or _end_of(draft.finish) == "broken":
+        if not draft.finish or end_of(draft.finish) == "broken":
             raise
         call.tell_late(failure)
     if call.is_done and call.has_text and not call.has_notice:

@@ -13,6 +13,7 @@ from code_commit.llm.events import LONGEST_BEGIN, begins_stream, read_events
 from code_commit.llm.http import PassingFailure, Reply
 from code_commit.llm.refusals import RefusedRequestError
 from code_commit.llm.values import json_or_text, list_of, member, text_of
+from code_commit.llm.vendor import end_of
 from code_commit.llm.waits import asked_wait
 from code_commit.llm.words import members_with_words, unwrapped
 
@@ -107,17 +108,26 @@ def _fetch(call: Call, job_path: str) -> Reply:
 def _with_job(reply: Reply) -> Reply:
     """Return a reply with the job alone, as the API writes it: out of a list, or the last one of a stream's events.
 
-    A job that has what only an answer has, and no state, is completed.
+    A job that has what only an answer has, and no state or one of another API, has ended.
     """
     body = unwrapped(reply.body)
     if isinstance(body, str) and begins_stream(body[:LONGEST_BEGIN].encode()):
-        events = [json_or_text(data) for _, data in read_events([body.encode()])]
-        jobs = [part for event in events for part in (event, member(event, "response")) if is_job(part)]
-        body = jobs[-1] if jobs else body
+        body = _last_job([json_or_text(data) for _, data in read_events([body.encode()])]) or body
     is_answer = any(list_of(body, name) for name in ("output", "steps"))
     if state := text_of(body, "status").lower() or ("completed" if is_answer else ""):
+        if is_answer and state not in _FINAL_STATES:
+            state = {"complete": "completed", "cut off": "incomplete"}.get(end_of(state), state)
         body = body | {"status": state}
     return reply._replace(body=body)
+
+
+def _last_job(events: list[Any]) -> dict[str, Any]:
+    """Return the last job of a stream, {} without one. If it lacks an answer, that stands in the events before it."""
+    jobs = [part for event in events for part in (event, member(event, "response")) if is_job(part)]
+    items = [member(event, "item") for event in events if text_of(event, "type") == "response.output_item.done"]
+    if jobs and items and not list_of(jobs[-1], "output"):
+        return jobs[-1] | {"output": items}
+    return jobs[-1] if jobs else {}
 
 
 def is_job(body: Any) -> bool:

@@ -15,6 +15,15 @@ from code_commit.llm.programs import KeyProgram
 from code_commit.settings import Price, Settings
 
 _UNKNOWN_MAX_OUTPUT = 64_000
+_ENDS = (
+    ("filtered", r"filter|safety|recitation|sensitive|block|prohibited|refus|guardrail|moderat"),
+    ("broken", r"error|abort|cancel|fail|insufficient|interrupt|time_?out|unavailable"),
+    ("cut off", r"length|max|limit|window|trunc"),
+    ("another's", r"(?<![a-z])(?:ab|un|pre|partial|(?:not|no|non|early|forced?|user|client)(?![a-z]))"),
+    ("complete", r"(?<![a-z])(?:stop|end|eo[sdt]|done|complete|normal|natural|succe|finish(?!_reason))"),
+)
+"""The ends of an answer by the words of its finish reason; the first that fits counts. An end that is denied
+(`not_finished`), or that somebody else made (`user_stop`), is none of the answer."""
 _CLOSING_FENCE = re.compile(rf"\^{{3,}}[ \t]*({'|'.join(CLOSING)})?\s*")
 
 
@@ -164,6 +173,13 @@ def most_tokens(text: str) -> int:
     normal = text if text.isascii() else unicodedata.normalize("NFKC", text)
     forms = (text,) if normal is text else (text, normal)
     return max(len(form.encode("utf-8", "replace")) for form in forms)
+
+
+def end_of(reason: str) -> str:
+    """Return how an answer ended by the words of its finish reason, its stop reason or its state; "" if these say
+    nothing.
+    """
+    return next((end for end, words in _ENDS if re.search(words, reason.lower())), "")
 
 
 def cut_off(limit: int | None) -> str:

@@ -234,11 +234,21 @@ def test_a_failed_job_may_say_why_elsewhere():
 
 RESPONSE = {"id": "resp_1", "status": "completed", "output": [{"type": "message", "content": "ab"}]}
 OUTPUT_TEXT = {"type": "output_text", "text": "ab"}
+PARTS = tuple(
+    json.dumps(event).encode()
+    for event in (
+        {"type": "response.output_item.done", "item": RESPONSE["output"][0]},
+        {"type": "response.completed", "response": RESPONSE | {"output": []}},
+    )
+)
 FINISHED = {
     "in a list": ("responses", [RESPONSE]),
     "in capitals": ("responses", RESPONSE | {"status": "COMPLETED"}),
     "without a state": ("responses", {"output": RESPONSE["output"]}),
     "as a stream": ("responses", b"event: x\ndata: {}\n\ndata: %s\n\n" % json.dumps({"response": RESPONSE}).encode()),
+    "as a stream whose last job has no answer": ("responses", b"data: %s\n\ndata: %s\n\n" % PARTS),
+    "with the end of a chat": ("responses", RESPONSE | {"status": "stop"}),
+    "succeeded": ("responses", RESPONSE | {"status": "succeeded"}),
     "text as content": ("responses", RESPONSE),
     "contents of type text": (
         "responses",
@@ -257,6 +267,11 @@ def test_a_finished_job_of_a_gateway_is_read_in_its_form(form):
     name, body = FINISHED[form]
     with FakeServer(faults=[Fault("status", body=body)]) as server:
         assert ask(WAYS[name], server)[0].complete_text() == "ab"
+
+
+def test_a_finished_job_with_the_length_for_its_state_is_cut_off():
+    with FakeServer(faults=[Fault("status", body=RESPONSE | {"status": "length"})]) as server:
+        assert ask(WAYS["responses"], server)[0].is_cut_off
 
 
 @pytest.mark.parametrize("name", WAYS)
