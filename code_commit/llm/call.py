@@ -183,9 +183,16 @@ class Call:
         how = "ended without an answer" if self.is_done else "ended early"
         return PassingFailure(f"the stream of {self.endpoint.host} {how} ({missing})")
 
-    def tell_late(self, failure: RefusedRequestError | PassingFailure) -> None:
-        """Warn of a refusal after the end of a streamed answer; a connection that breaks there has lost nothing."""
-        if failure.reply is not None:
+    def ends_soon(self, *, is_sure: bool) -> None:
+        """Wait no more for the rest of a stream than counts take, if it `is_sure` that the answer has ended."""
+        remaining = self.connection.remaining
+        self.connection.shut_after(min(self.timing.after_end, remaining) if is_sure else remaining)
+
+    def tell_late(self, failure: LLMError | PassingFailure) -> None:
+        """Warn of a refusal after the end of a streamed answer; a connection that breaks or stays open there has lost
+        nothing.
+        """
+        if isinstance(failure, RefusedRequestError | PassingFailure) and failure.reply is not None:
             said = failure.said if isinstance(failure, RefusedRequestError) else failure.reason
             self.listener.warned(f"{said} (after the end of its answer, which is used)")
 

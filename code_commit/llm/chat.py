@@ -4,12 +4,12 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
+from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, Response, Usage
 from code_commit.grammar import CLOSING
 from code_commit.llm.call import DONE, Call, Events, truncated_prompt
 from code_commit.llm.http import Endpoint, PassingFailure, Reply
 from code_commit.llm.openai import takes_cache_options
-from code_commit.llm.refusals import RefusedRequestError
 from code_commit.llm.usage import Counts, first_count, maybe_count, plain_name, usage_of, with_plain_names
 from code_commit.llm.values import count_of, has_count, larger_counts, list_of, member, members_of, text_of
 from code_commit.llm.vendor import API, Model, Vendor, cut_off, end_of, estimate_tokens
@@ -106,7 +106,8 @@ def _incomplete(call: Call, finish: str, refusal: str) -> str | None:
 
 
 def assemble(call: Call, events: Events) -> dict[str, Any]:
-    """Return the completion that the chunks make. A stream that breaks after the finish reason lacks only token counts.
+    """Return the completion that the chunks make. A stream that breaks, or stays open, after the finish reason lacks
+    only token counts.
 
     Stops reading when the answer repeats the prompt.
     """
@@ -115,13 +116,16 @@ def assemble(call: Call, events: Events) -> dict[str, Any]:
     try:
         for _kind, chunk in events:
             _tell_progress(call, chunk)
-            call.wrote(draft.add(chunk))
+            had_finish, text = draft.finish, draft.add(chunk)
+            call.wrote(text)
+            if draft.finish and (text or not had_finish):  # some servers send it with each piece
+                call.ends_soon(is_sure=not had_finish)
             if draft.size >= checked * 17 // 16 + _MOST_REPEATED // 4:  # so that this costs no more than the answer
                 checked = draft.size
                 if _repeats("\n" + "".join(draft.contents), prompt):
                     draft.finish = _REPEATED
                     break
-    except (PassingFailure, RefusedRequestError) as failure:
+    except (PassingFailure, LLMError) as failure:
         if not draft.finish or end_of(draft.finish) == "broken":
             raise
         call.tell_late(failure)

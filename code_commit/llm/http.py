@@ -84,6 +84,7 @@ class Timing(NamedTuple):
     connect: float = 15.0
     read: float = 60.0  # the longest silence in the answer to a request that can be repeated for free: a poll, a count
     cancel: float = 10.0  # for cancelling a job in all: the user waits for the tool to end
+    after_end: float = 15.0  # for what a stream has behind the end of its answer, such as counts
 
     alive: tuple[int, int, int] = (60, 15, 4)
     """When TCP asks whether a silent host is there: first, then every, and how often before it is not."""
@@ -172,6 +173,7 @@ class Connection:
         self.is_proven = False
         """Whether the API has answered here, in a form of its own."""
         self._socket: Any = None
+        self._timer = threading.Timer(0, self._shut)
         self._is_shut, self._is_connected, self._was_connected = False, False, False
         context, proxy = tls_context(endpoint.base_url, certificate), proxy_of(endpoint.base_url)
         self._proxy = urlsplit(proxy or "")
@@ -266,13 +268,19 @@ class Connection:
         httpx's timeouts limit a single read: a server that sends one byte a second never reaches them. The timer fires
         a little later than they do, since their messages say more.
         """
-        timer = threading.Timer(min(remaining + 0.1, threading.TIMEOUT_MAX), self._shut)
-        timer.daemon, self._is_shut = True, False
-        timer.start()
+        self._is_shut = False
+        self.shut_after(remaining + 0.1)
         try:
             yield
         finally:
-            timer.cancel()
+            self._timer.cancel()
+
+    def shut_after(self, seconds: float) -> None:
+        """Shut the socket of the open reply after so many seconds, whatever was said before."""
+        self._timer.cancel()
+        self._timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), self._shut)
+        self._timer.daemon = True
+        self._timer.start()
 
     def _shut(self) -> None:
         import socket

@@ -34,8 +34,8 @@ class Fault:
     """One thing that goes wrong, at the next request of its stage; `times` says how often.
 
     stage: `call` (the request that asks for the answer), `poll`, `cancel`.
-    kind, in place of a reply: status (with `status`, `headers`, `body`) cut html drop reset garbage silence
-        dribble_headers; the body of `cut` ends before its length
+    kind, in place of a reply: status (with `status`, `headers`, `body`) cut open html drop reset garbage silence
+        dribble_headers; the body of `cut` ends before its length, silence follows that of `open`
     kind, in the middle of it: drop_mid_body reset_after_headers stall dribble wrong_length short_length bad_json
     kind, in a stream: split duplicate error_event early_end
     pause: the rest of a stream, or all of a job's state, comes when `resumed` is set
@@ -181,6 +181,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._head(fault.status, {"content-length": str(len(fault.body) + 1)})
             self.wfile.write(fault.body)
             self._end()
+        elif fault.kind == "open":
+            self._head(fault.status, {"content-type": "text/event-stream"})
+            self.wfile.write(fault.body)
+            self._wait_for_the_end()
         elif fault.kind == "html":
             page = b"<html><head><title>Bad gateway</title></head><body>Oops</body></html>"
             self._send(fault.status, {"content-type": "text/html"}, page)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from asking import PROMPT, WAYS, Clock, Listener, ask, open_way
@@ -10,7 +11,7 @@ from fake_server import FakeServer, Fault
 from code_commit.changes import RejectedResponseError
 from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, Usage
-from code_commit.llm.chat import request_body
+from code_commit.llm.chat import assemble, request_body
 from code_commit.llm.chat import usage as usage_of
 from code_commit.llm.http import Endpoint
 from code_commit.settings import Settings
@@ -316,6 +317,22 @@ def test_a_connection_that_breaks_after_the_finish_reason_has_lost_nothing():
     )
     assert response.text == "whole"
     assert not listener.retries
+
+
+def test_a_stream_that_stays_open_after_the_finish_reason_has_lost_nothing():
+    open_end = Fault("open", body=stream_of(piece("whole", "stop"), done=False))
+    with FakeServer(["second"], [open_end]) as server:
+        response, listener = ask(CHAT, server, timing=Clock().timing(after_end=0.2))
+    assert (response.complete_text(), listener.retries) == ("whole", [])
+
+
+def test_a_finish_reason_with_each_piece_ends_nothing():
+    waits = []
+    call = SimpleNamespace(
+        body={"messages": []}, wrote=list, ends_soon=lambda *, is_sure: waits.append(is_sure), is_done=False
+    )
+    assemble(call, iter([("", piece("a", "stop")), ("", piece("b", "stop")), ("", {"usage": {"prompt_tokens": 9}})]))
+    assert waits == [True, False]
 
 
 @pytest.mark.parametrize(
