@@ -4,22 +4,33 @@ Facts and prices: the vendor's reference of 2026-11-21.
 """
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
-from code_commit.errors import NotSetUpError
+from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import DONE, Call, Events
 from code_commit.llm.http import Endpoint, PassingFailure, Reply
-from code_commit.llm.refusals import RefusedRequestError
 from code_commit.llm.usage import Counts, first_count, maybe_count, usage_of
 from code_commit.llm.values import count_of, larger_counts, list_of, member, members_of, text_of
-from code_commit.llm.vendor import API, Model, PriceChange, TokenCounter, Vendor, bearer_header, cut_off, max_output
+from code_commit.llm.vendor import (
+    API,
+    Model,
+    PriceChange,
+    TokenCounter,
+    Vendor,
+    bearer_header,
+    cut_off,
+    end_of,
+    max_output,
+)
 from code_commit.llm.words import has_error
 from code_commit.settings import Price, Settings
 
 _PIECES = frozenset(["message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop"])
+_WINDOW_FULL = "model_context_window_exceeded"
+_KINDS = ("text", "thinking")  # of blocks that come in pieces
 _OF_ANSWER = frozenset(["output_tokens", "completion_tokens", "total_tokens"])  # counts that grow with the answer
-Pieces = dict[tuple[int, str], list[str]]  # of each member of each block
+_CACHE_COUNTS = ("cache_read_input_tokens", "cache_creation_input_tokens")
 _CACHE_MARK = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 """A build between two calls may exceed the default of five minutes."""
 
@@ -70,19 +81,19 @@ def read(call: Call, reply: Reply) -> Response:
         text=text,
         finish_reason=reason,
         incomplete=_incomplete(call, message, reason),
-        is_cut_off=reason == "max_tokens",
+        is_cut_off=end_of(reason) == "cut off" and reason != _WINDOW_FULL,
         thoughts="".join(text_of(block, "thinking") for block in blocks if text_of(block, "type") == "thinking"),
         request_id=reply.headers.get("request-id") or reply.headers.get("x-request-id") or None,
     )
 
 
 def _incomplete(call: Call, message: Any, reason: str) -> str | None:
-    if reason in ("end_turn", "stop_sequence", DONE):
+    if end_of(reason) == "complete":
         return None
-    if reason == "max_tokens":
-        return cut_off(_max_tokens(call.endpoint))
-    if reason == "model_context_window_exceeded":
+    if reason == _WINDOW_FULL:
         return "cut off at the end of the model's context window"
+    if end_of(reason) == "cut off":
+        return cut_off(_max_tokens(call.endpoint))
     if reason == "refusal":
         details = member(message, "stop_details")
         why = ": ".join(filter(None, (text_of(details, "category"), text_of(details, "explanation"))))
@@ -109,54 +120,95 @@ def usage(message: Any) -> Usage:
 
 def assemble(call: Call, events: Events) -> dict[str, Any]:
     """Return the message that the events make. Raises PassingFailure if neither of its two ends is there."""
-    message: dict[str, Any] = {}
-    blocks: dict[int, dict[str, Any]] = {}
-    pieces: Pieces = {}
+    draft = _Draft(call)
     try:
         for kind, event in events:
             if kind == "message_stop":
                 call.is_done = True
                 break
-            _add(call, event, kind, message, (blocks, pieces))
-    except (PassingFailure, RefusedRequestError) as failure:
-        if not text_of(message, "stop_reason"):
+            draft.add(kind, event)
+            if kind == "message_delta" and draft.reason:
+                call.ends_soon(is_sure=True)
+    except (PassingFailure, LLMError) as failure:
+        if not draft.reason:
             raise
         call.tell_late(failure)
-    if not text_of(message, "stop_reason"):
+    if not draft.reason:
         if not call.is_done or not call.has_text or call.has_notice:
             raise call.broken("no message_stop")
-        message["stop_reason"] = DONE
-    for (index, name), parts in pieces.items():
-        blocks[index][name] = text_of(blocks[index], name) + "".join(parts)
-    return message | {"content": [blocks[index] for index in sorted(blocks)]}
+        draft.message["stop_reason"] = DONE
+    return draft.whole()
 
 
-def _add(
-    call: Call, event: Any, kind: str, message: dict[str, Any], content: tuple[dict[int, dict[str, Any]], Pieces]
-) -> None:
-    """Add an event to the message, and to the blocks of its content."""
-    blocks, pieces = content
-    index = count_of(event, "index")
-    if kind == "message_start":
-        if blocks and message and text_of(event, "message", "id") != text_of(message, "id"):
-            raise call.broken("a second message_start")
-        message |= members_of(event, "message")
+class _Block(NamedTuple):
+    start: dict[str, Any]
+    pieces: list[str]
+
+    def whole(self) -> dict[str, Any]:
+        kind = text_of(self.start, "type")
+        return self.start | ({kind: text_of(self.start, kind) + "".join(self.pieces)} if self.pieces else {})
+
+
+class _Draft:
+    """A message of which not all events have come."""
+
+    def __init__(self, call: Call) -> None:
+        self.message: dict[str, Any] = {}
+        self._call = call
+        self._blocks: list[_Block] = []
+        self._open: dict[tuple[int, str], _Block] = {}
+        """The open blocks by index and kind: gateways give the same index to blocks of two kinds."""
+
+    @property
+    def reason(self) -> str:
+        return text_of(self.message, "stop_reason")
+
+    def add(self, kind: str, event: Any) -> None:
+        index = count_of(event, "index")
+        if kind == "message_start":
+            self._begin(members_of(event, "message"))
+        elif kind == "content_block_start":
+            self._open_block(index, members_of(event, "content_block"))
+        elif kind == "content_block_delta":
+            name = text_of(event, "delta", "type").removesuffix("_delta")
+            piece = text_of(event, "delta", name)
+            if name in _KINDS and piece:
+                (self._open.get((index, name)) or self._open_block(index, {"type": name})).pieces.append(piece)
+            if name == "text":
+                self._call.wrote(piece)
+        elif kind == "content_block_stop":
+            self._open = {key: block for key, block in self._open.items() if key[0] != index}
+        elif kind == "message_delta":
+            self.message |= {name: value for name, value in members_of(event, "delta").items() if value is not None}
+            self.message["usage"] = _joined(members_of(self.message, "usage"), members_of(event, "usage"))
+
+    def _begin(self, message: dict[str, Any]) -> None:
+        if self._blocks and self.message and text_of(message, "id") != text_of(self.message, "id"):
+            raise self._call.broken("a second message_start")
+        self.message |= message
         begun = members_of(message, "usage").items()
-        message["usage"] = {name: count for name, count in begun if name not in _OF_ANSWER}  # of the answer so far
-    elif kind == "content_block_start":
-        if any(number == index for number, _ in pieces):
-            raise call.broken("a block that begins twice")
-        blocks[index] = dict(members_of(event, "content_block"))
-    elif kind == "content_block_delta":
-        name = text_of(event, "delta", "type").removesuffix("_delta")
-        piece = text_of(event, "delta", name)
-        blocks.setdefault(index, {"type": name})  # some gateways leave its start out
-        pieces.setdefault((index, name), []).append(piece)
-        if name == "text":
-            call.wrote(piece)
-    elif kind == "message_delta":
-        message |= {name: value for name, value in members_of(event, "delta").items() if value is not None}
-        message["usage"] = larger_counts(members_of(message, "usage"), members_of(event, "usage"))
+        self.message["usage"] = {name: count for name, count in begun if name not in _OF_ANSWER}  # of the answer so far
+
+    def _open_block(self, index: int, start: dict[str, Any]) -> _Block:
+        key = index, text_of(start, "type")
+        if key in self._open and self._open[key].pieces:
+            raise self._call.broken("a block that begins twice")
+        self._open[key] = block = _Block(start, [])
+        self._blocks.append(block)
+        return block
+
+    def whole(self) -> dict[str, Any]:
+        return self.message | {"content": [block.whole() for block in self._blocks]}
+
+
+def _joined(before: dict[str, Any], later: dict[str, Any]) -> Any:
+    """Return two reports of one usage as one. A gateway may begin with all of the prompt as its input, and say at the
+    end how much of that was cached.
+    """
+    cached = [sum(count_of(usage, name) for name in _CACHE_COUNTS) for usage in (before, later)]
+    if cached[1] and not cached[0] and 0 < count_of(later, "input_tokens") < count_of(before, "input_tokens"):
+        before = {name: count for name, count in before.items() if name != "input_tokens"}
+    return larger_counts(before, later)
 
 
 def _model(price: Price, *changes: PriceChange, window: int = 1_000_000, most: int = 128_000) -> Model:

@@ -4,7 +4,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from asking import WAYS, ask
+from asking import WAYS, Clock, ask
 from fake_apis import Answer, messages_events, named_events
 from fake_server import FakeServer, Fault
 
@@ -19,6 +19,12 @@ def ask_messages(events):
     body = b"".join(named_events(events))
     with FakeServer(["second"], [Fault("status", body=body, headers={"content-type": "text/event-stream"})]) as server:
         return ask(WAYS["messages"], server)
+
+
+def count_of(events):
+    call = SimpleNamespace(is_done=False, ends_soon=dict)
+    counted = usage(assemble(call, iter([*events, ("message_stop", {})])))
+    return counted.input, counted.output
 
 
 DISORDER = {
@@ -50,6 +56,49 @@ def test_a_stream_with_one_of_its_two_ends_is_done(name):
     assert (response.complete_text(), listener.retries) == ("one two three", [])
 
 
+def start(index, kind):
+    return {"type": "content_block_start", "index": index, "content_block": {"type": kind, kind: ""}}
+
+
+def delta(index, kind, piece):
+    return {"type": "content_block_delta", "index": index, "delta": {"type": f"{kind}_delta", kind: piece}}
+
+
+THINKING = [start(0, "thinking"), delta(0, "thinking", "hm")]
+FIRST_STOP = {"type": "content_block_stop", "index": 0}
+BLOCKS = {
+    "one index for both": [*THINKING, FIRST_STOP, start(0, "text"), delta(0, "text", "ab")],
+    "one index, without a stop": [*THINKING, start(0, "text"), delta(0, "text", "ab")],
+    "one index for two texts": [
+        start(0, "text"),
+        delta(0, "text", "a"),
+        FIRST_STOP,
+        start(0, "text"),
+        delta(0, "text", "b"),
+    ],
+    "the index of the other block": [*THINKING, FIRST_STOP, start(1, "text"), delta(0, "text", "ab")],
+    "thoughts in the block of the text": [start(0, "text"), delta(0, "thinking", "hm"), delta(0, "text", "ab")],
+}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_gateway_may_number_blocks_in_its_own_way(name):
+    response, listener = ask_messages([START, *BLOCKS[name], *EVENTS[-2:]])
+    assert (response.complete_text(), listener.retries) == ("ab", [])
+
+
+def test_a_text_that_begins_anew_in_the_middle_is_asked_for_again():
+    response, listener = ask_messages([START, start(0, "text"), delta(0, "text", "a"), start(0, "text"), *EVENTS[-2:]])
+    assert (response.text, len(listener.retries)) == ("second", 1)
+
+
+def test_a_stream_that_stays_open_after_the_stop_reason_has_lost_nothing():
+    open_end = Fault("open", body=b"".join(named_events(EVENTS[:-1])))
+    with FakeServer(["second"], [open_end]) as server:
+        response, listener = ask(WAYS["messages"], server, timing=Clock().timing(after_end=0.2))
+    assert (response.complete_text(), listener.retries) == ("one two three", [])
+
+
 def test_an_error_after_the_end_takes_no_answer_back():
     late = {"type": "error", "error": {"type": "api_error", "message": "No usage today"}}
     response, listener = ask_messages([*EVENTS[:-1], late])
@@ -74,6 +123,8 @@ def test_events_that_nobody_knows_yet_are_passed_over():
         ("tool_use", "not finished (stop_reason tool_use)"),
         ("something_new", "not finished (stop_reason something_new)"),
         ("refusal", "refused"),
+        ("stop", None),
+        ("length", "cut off at the output limit of 128000 tokens (--max-output-tokens)"),
     ],
 )
 def test_every_stop_reason(reason, words):
@@ -101,8 +152,14 @@ def test_text_in_the_start_of_a_block_counts():
 def test_the_tokens_that_a_stream_begins_with_are_no_count_of_the_answer():
     start = {"usage": {"input_tokens": 9, "output_tokens": 1}}
     events = [("message_start", {"message": start}), ("message_delta", {"delta": {"stop_reason": "end_turn"}})]
-    message = assemble(SimpleNamespace(is_done=False), iter([*events, ("message_stop", {})]))
-    assert (usage(message).input, usage(message).output) == (9, 0)
+    assert count_of(events) == (9, 0)
+
+
+def test_the_whole_prompt_first_and_its_cached_part_at_the_end_count_once():
+    last = {"input_tokens": 200, "cache_read_input_tokens": 2800, "output_tokens": 20}
+    for first in ({"input_tokens": 3000}, {"input_tokens": 200, "cache_read_input_tokens": 2800}):
+        end = {"delta": {"stop_reason": "end_turn"}, "usage": last}
+        assert count_of([("message_start", {"message": {"usage": first}}), ("message_delta", end)]) == (3000, 20)
 
 
 def test_a_gateway_may_count_by_the_names_of_another_api():
