@@ -28,7 +28,8 @@ _UNPAID_STATUSES = {*range(300, 500), 503, 529} - {303, 408, 499}
 
 _Advice = tuple[LLMErrorKind, str]  # the kind of the error, and the advice to the user
 
-_ASIDE = re.compile(r"https?://\S+|\(e\.g\.[^)]*\)")  # Google's "(e.g. check quota)" is no used up quota
+_ASIDE = re.compile(r"https?://\S+|\(e\.g\.[^)]*\)|\bInput should\b")
+"""Google's "(e.g. check quota)" is no used up quota, and pydantic's "Input" is any parameter."""
 _OFFER = re.compile(r"(?i)\b(higher|increase|raise)\b.*\blimits?\b")
 _KEY_CODES = frozenset(
     ["invalid_api_key", "authentication_error", "authentication", "unauthenticated", "api_key_invalid"]
@@ -54,7 +55,7 @@ _LONG_PERIOD = re.compile(
     r"(?i)(\b(per|a|each)|/)[ -]?(day|week|month)\b|\b[rt]pd\b|\b(daily|weekly|monthly)\b|perday|[今每当本][日天月]"
 )
 _NO_MONEY = re.compile(
-    r"(?i)\b(balance|budget|prepaid|arrear\w*|good standing|insufficient (funds|credits?|quota)"
+    r"(?i)\b(balance|(?<!thinking )budget(?! \d)|prepaid|arrear\w*|good standing|insufficient (funds|credits?|quota)"
     r"|(extra|additional) usage)\b"
     r"|余额|欠费|额度不足"  # of Chinese gateways, which answer 403 or 429 with these words alone
 )

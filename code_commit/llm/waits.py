@@ -27,6 +27,7 @@ _AS_MEMBER = re.compile(
     r"[\"']?[:=]\s*\"?(\d{1,9})(?![\d.a-z])"
 )
 _IN_CHINESE = re.compile(r"(\d{1,9}) ?(秒|分|小时|天)[钟之以]*后")  # of Chinese gateways: "in 30 seconds"
+_RESETS_IN_CHINESE = re.compile(r"\s?(重置|恢复|后)")  # behind a time: "is reset"
 _CHINESE = {"秒": "s", "分": "m", "小时": "h", "天": "d"}
 _NAMES_WAIT = re.compile(
     r"retry(after|in|delay|at)|resets?(at|in|after|on|delay|time|timestamp)?(s|seconds|ms)?$"
@@ -122,7 +123,8 @@ def _wait_in(words: str, now: float) -> float | None:
     if found := _IN_CHINESE.search(words):
         return float(found[1]) * _SECONDS[_CHINESE[found[2]]]
     for found in _IN_WORDS.finditer(words):
-        if _ASKS.search(words[max(0, found.start() - 60) : found.start() + 5]):
+        before = words[max(0, found.start() - 60) : found.start() + 5]
+        if _ASKS.search(before) or _RESETS_IN_CHINESE.match(words, found.end()):
             return _wait(found["duration"] or found["time"], now)
     return None
 

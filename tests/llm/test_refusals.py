@@ -128,7 +128,12 @@ def test_a_model_that_is_unknown_is_told_in_any_words(body):
 
 @pytest.mark.parametrize(
     "words",
-    ["Invalid token at line 1 column 2000 of 40000 bytes", "temperature: must be less than or equal to 2"],
+    [
+        "Invalid token at line 1 column 2000 of 40000 bytes",
+        "temperature: must be less than or equal to 2",
+        "thinking.budget_tokens: Input should be greater than or equal to 1024",
+        "Budget 0 is invalid. This model only works in thinking mode.",
+    ],
 )
 def test_a_refusal_of_a_form_is_no_refusal_of_a_size(words):
     assert refused(400, error(words)).kind == "refused"

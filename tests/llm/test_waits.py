@@ -92,6 +92,7 @@ def test_headers(headers, seconds):
         ("You will regain access on 2027-02-01 at 00:00 UTC.", 1_440_000),
         ("limited until 1800000600", 600),
         ("请在 30 秒后重试", 30),
+        ("您的限额将在 2027-01-15 09:00:00 重置。", 3600),
         ("try again in a moment", None),
         ("the model thinks in 5 minutes", None),
         ("request timed out after 600 seconds", None),
