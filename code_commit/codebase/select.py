@@ -326,7 +326,7 @@ def _read_section(tree: Tree, name: str, redactor: Redactor, selection: Selectio
     section = file_section(name, text)
     if redactor.reveals_key(section):
         raise _UnfitFileError(REVEALS_KEY)
-    if name not in selection.included and (secret := find_secret(text)):
+    if name not in selection.included and (secret := find_secret(text, path=name)):
         raise _UnfitFileError(CONFIDENTIAL, secret)
     return len(content), section
 

@@ -10,25 +10,37 @@ import string
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_SAYS = re.compile(r"secret|token|pass|pw|cred|key|bearer|identified")
+_SAYS = re.compile(r"secret|token|pass|pw|psk|cred|key|bearer|identified")
 _SECRET_WORD = re.compile(
-    r"bearer|identified|creds?|keys?|pass|pwd?|\w*(credential|passphrase|passwd|password|secret|token)s?"
+    r"bearer|identified|creds?|keys?|\w*pass|passe|passwort|psk|pwd?"
+    r"|\w*(credential|passphrase|passwd|password|secret|token)s?"
     r"|\w*(access|api|auth|encryption|private|secret|signing)keys?"
 )
 _SURE = re.compile(r"pass|pwd?|\w*(passphrase|passwd|password|secret)s?")
-_UNTRUE_WORDS = """
-    checksum digest dummy encrypted example fake fingerprint hash hashes invalid malformed md5 sha sha1 sha256 sha384
-    sha512 wrong
-"""
-_UNTRUE = frozenset(_UNTRUE_WORDS.split())
+_OPENS = frozenset({"access", "api", "auth"})
+_PUBLIC_WORDS = frozenset({"pub", "public", "publishable"})
+_DIGESTS = frozenset(
+    ["checksum", "digest", "fingerprint", "hash", "hashes", "md5", "sha", "sha1", "sha256", "sha384", "sha512"]
+)
+_UNTRUE = frozenset(["dummy", "encrypted", "example", "fake", "invalid", "malformed", "wrong"])
 _OTHER_WORDS = """
-    address algorithm cache cert certificate challenge cipher ciphertext commit continuation csrf cursor etag id ids
-    integrity kid next nonce page pub public publishable rev revision secure site sitekey thumbprint url urls uuid xsrf
+    address algorithm authenticity cache cert certificate challenge cipher ciphertext commit continuation csrf cursor
+    etag id ids integrity kid next nonce page rev revision secure site sitekey thumbprint url urls uuid xsrf
 """
-_OTHER = _UNTRUE.union(_OTHER_WORDS.split())
+_OTHER = _UNTRUE | _DIGESTS | _PUBLIC_WORDS | {*_OTHER_WORDS.split()}
 """Other uses of a random value: a hash, what a CI server encrypted, no true key; a public name, a place in a list.
-These last say nothing in front of a password or secret: it is that of a cache or a site."""
-_NONCE = "sec-websocket-key"  # of RFC 6455
+These last say nothing in front of a password, a secret or an access token: it is that of a cache, a page or a site."""
+_OF_VALUES = _OTHER | {"signature"}
+_ENDS_OTHERWISE = frozenset(["name", "names", "ref", "refs", "signature"])
+_NONCE = "secwebsocketkey"  # of RFC 6455
+_ISSUED = frozenset(["access", "api", "auth", "bot", "client", "oauth", "webhook"])
+_OUTSIDE = re.compile(
+    r"^(?![ \t]*(?://|/?\*|#|--|<!--))[^\n]*?"
+    r"://(?:[^\s/@\"'<>]*@)?(?!localhost|127\.|0\.0\.0\.0|[\w.-]*\b(?:example|test)\b)[\w-]+\.\w",
+    re.MULTILINE,
+)
+_GENERAL = frozenset(["content", "data", "default", "old", "text", "val", "value", "was"])
+_NO_NAME = re.compile(r"\d+[_-]")
 _ONLY_KEY = frozenset({"key", "keys"})
 _QUALIFIED_KEY = re.compile(
     r"(access|admin|api|app|auth|client|cookie|encryption|hmac|jwt|master|private|signing|storage)s?"
@@ -47,10 +59,16 @@ _OF_SENTRY = re.compile(r"[0-9a-f]{32}")
 _OF_NOBODY = re.compile(r"https?://([\w.-]+\.)?example\.(com|net|org)(:\d+)?[/?][^\s\"'`]*\Z")
 _LOGIN = re.compile(
     r"(?:Basic |\"auth\": ?\")([0-9A-Za-z+/]{16,}={0,2})"
-    r"|(?:-u(?:ser)?[ =,\"']+[\w.@-]+:|\bauth ?= ?\(\s*[\"'][\w.@-]+[\"'],\s*[\"']|ConvertTo-SecureString [\"']"
-    r"|(?:\bmysql\w*|\bmariadb[\w-]*|\bsshpass)\b[^\n|;]{0,80}? -p ?[\"']?)([^\s\"'`<>{}$]{12,80})"
+    r"|(?:-[uU](?:ser)?[ =,\"']+[\w.@-]+[:,%]|auth ?= ?\(\s*[\"'][\w.@-]+[\"'],\s*[\"']|ConvertTo-SecureString [\"'])"
+    r"([^\s\"'`<>{}$]{12,80})|echo (?:-n )?[\"']?([^\s\"'`<>{}$/]{12,80})[\"']? ?\|[^\n]{0,80}(?:--password-stdin| -S )"
 )
-_SIGNS_OF_LOGIN = ("Basic ", '"auth"', "-u", "auth", "-SecureString", " -p")
+"""A header, an argument, the option of a command that takes a name and a password, or what is piped into one."""
+_SIGNS_OF_LOGIN = ("Basic ", '"auth"', "-u", "-U", "auth", "-SecureString", " -S ", "-stdin")
+_OPTION = re.compile(
+    r"(?:-(?<=[\s\"']-)(?:p[\"',= ]{0,4}|[aPw][\"',= ]{1,4})|/(?<=\s/)p:)"
+    r"([^\s\"'`<>{}$/\\:;|&,()\[\]]{12,80})(?![^\s\"'`\\;|&,)\]])"
+)
+"""The option of a command for a password, as `docker login -p` or `redis-cli -a` has it, with its argument."""
 _NO_HOST = re.compile(r"localhost|127\.[\d.]+|(.*\.)?example(\.\w+)?|host(name)?|\.*")
 _PREFIXED = re.compile(r"[_-](?![0-9a-f]+[LR]\d+\b)[0-9A-Za-z]{32,}(_[0-9a-f]{8})?(?![\w/+-])")
 _PREFIX = re.compile(r"(?<![\w/+.-])[A-Za-z][a-z0-9]{1,9}(_[a-z]{1,5})?\Z")
@@ -58,12 +76,14 @@ _CLASSES = tuple(map(re.compile, (r"[a-z]", r"[A-Z]", r"\d")))
 
 _PUBLIC = re.compile(
     r"(?i:0x[0-9a-f]{40}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|([0-9a-f]{1,4}:){6,7}[0-9a-f.]{1,15})\Z"
-    r"|AAAA[BCE]3N|LS0tLS1CRUdJTi|MI[IG]|(pk|phc)_|NRJS-|sha\d+-"
+    r"|Qm[1-9A-HJ-NP-Za-km-z]{44}\Z|AAAA[BCE]3N|LS0tLS1CRUdJTi|MI[IG]|(pk|phc)_|NRJS-|sha\d+-"
 )
-"""Addresses (coins, IPv6), UUIDs, keys of SSH, public keys of Stripe, PostHog, New Relic; PEM and DER are shapes."""
+"""Addresses (coins, IPv6, IPFS), UUIDs, keys of SSH, of Stripe, PostHog and New Relic; PEM and DER are shapes."""
 _STORED = re.compile(r"\$?[A-Za-z][\w-]*(?::\w+)*\$[^$\s]+\$[^\s]{16}|\$\w{1,12}\$[^\s]{16}|md5[0-9a-f]{32}\Z")
 _SCHEME = re.compile(r"(?<!\$)\{(?!noop|plain|clear)[A-Za-z][\w.-]*\}\Z", re.IGNORECASE)
 """Stored forms of a password, before the value or in braces: PHC's string format, crypt(5), RFC 2307, PostgreSQL."""
+_LEET = str.maketrans("013457@$", "oieastas")
+_WORD_FOR_IT = re.compile(r"secret|passwor[dt]|passwd|token")
 _DIGEST = re.compile(r"(?:[0-9A-Fa-f]{8})*")
 _SIZES = frozenset({32, 40, 56, 64, 96, 128})  # hexadecimal digits of the digests of MD5, SHA-1 and SHA-2
 _ARGUMENT = re.compile(r"[\"']\s*[,)]")
@@ -81,15 +101,16 @@ _MIXED = (
 NEEDED = (
     rf"(?i-u:{_SAYS.pattern})[^\n]*\n?[^\n]*({_MIXED})",
     rf"{_URL.pattern}|{_LOGIN.pattern}",
+    rf"[\s\"'](-[apPw]|/p:)[^\n]{{0,30}}?({_MIXED})",
     r"[_-][0-9A-Za-z]{32}",
 )
 """Expressions for Rust's engine: a text without any of them has no value that `find_random_values` finds."""
 _NO_VALUE = re.compile(
     r"://|\.\.\.|[$#%{]\{|(?i:example|hmacsha|pbkdf2|with(?:hmac|rsa|ecdsa))"
-    r"|Eby8vdM02x|09d25e094faa6ca2|192b9bdd22ab9ed4|5f352379324c2246"
+    r"|Eby8vdM02x|09d25e094faa6ca2|192b9bdd22ab9ed4|5f352379324c2246|mF_9\.B5f-4"
 )
 """A URL, a value that is cut or put together, an example, the name of an algorithm; keys that everybody knows: that of
-Azure's emulator, those in the documents of FastAPI and Flask, which many projects copy."""
+Azure's emulator, those in RFC 6750 and in the documents of FastAPI and Flask, which many projects copy."""
 _REFERS = re.compile(r"(?:[$#%]\{|\{\{[ \t]*[\w.]*|(?:(?:[\w-]|\$\{[\w:.]+\})+:){3,})\Z")
 _HAS_VALUE = re.compile(r"[\w.-]*[ \t]*[:=]")
 _HAS_VALUE_IN_PATH = re.compile(r"[\w.-]*(?:[ \t]*=|:\s|\()")
@@ -118,9 +139,13 @@ class LikelySecret(NamedTuple):
     place: int
 
 
-def find_random_values(text: str) -> Iterator[LikelySecret]:
-    """Yield the values that look random where a name, a URL or a prefix says that they are secret."""
+def find_random_values(text: str, *, is_test: bool = False) -> Iterator[LikelySecret]:
+    """Yield the values that look random where a name, a URL or a prefix says that they are secret.
+
+    A test makes keys and passwords of its own, which open nothing, unless it names a host or who issues them.
+    """
     end = 0
+    makes_own = is_test and not _OUTSIDE.search(text)
     for match in _SAYS.finditer(text.replace("\u0130", "i").lower()):  # lowered, the others keep their places
         if match.start() >= end:
             before = text[max(end, match.start() - _LONGEST_NAME) : match.start()]
@@ -128,30 +153,54 @@ def find_random_values(text: str) -> Iterator[LikelySecret]:
             start = match.start() - len(before) + len(before.rstrip(_OF_NAMES))
             end = match.end() + len(after) - len(after.lstrip(_OF_NAMES))
             is_base64 = text[start - 1 : start] in _OF_BASE64 or text[end : end + 1] in _OF_BASE64
-            is_label = not (is_base64 or _is_reference(text, start))
-            if is_label and _says_secret(text[start:end]) and not _opens_nothing(text, start):
+            says_secret = not is_base64 and _says_secret(_with_word_before(text, start, end))
+            is_own = makes_own and _ISSUED.isdisjoint(_words_of(text[start:end]))
+            if says_secret and not (is_own or _is_reference(text, start) or _opens_nothing(text, start)):
                 yield from _value_behind(text, start, end)
     for match in _URL.finditer(text):
         is_known = _NO_HOST.fullmatch(match[2]) or _OF_SENTRY.fullmatch(match[1])
         if not is_known and looks_random(match[1], is_quoted=True):
             yield LikelySecret("a password in a URL", match[1], match.start(1))
-    for match in _LOGIN.finditer(text) if any(map(text.__contains__, _SIGNS_OF_LOGIN)) else ():
-        if looks_random(match[2] or _password_in(match[1]), is_quoted=True):
-            yield LikelySecret("a login", match[0], match.start())
+    yield from _find_logins(text)
     for match in _PREFIXED.finditer(text):
         prefix = _PREFIX.search(text, max(0, match.start() - 17), match.start())
         if prefix and all(one.search(match[0]) for one in _CLASSES) and looks_random(prefix[0] + match[0]):
             yield LikelySecret("a token", prefix[0] + match[0], prefix.start())
 
 
+def _find_logins(text: str) -> Iterator[LikelySecret]:
+    for match in _LOGIN.finditer(text) if any(map(text.__contains__, _SIGNS_OF_LOGIN)) else ():
+        if looks_random(match[2] or match[3] or _password_in(match[1]), is_quoted=True):
+            yield LikelySecret("a login", match[0], match.start())
+    for match in _OPTION.finditer(text):
+        if not _HEX.fullmatch(match[1]) and looks_random(match[1], is_quoted=True):
+            yield LikelySecret("a login", match[0], match.start())
+
+
 @functools.lru_cache(maxsize=1000)
 def _says_secret(name: str) -> bool:
     """Tell whether an identifier says that its value is secret."""
     words = _words_of(name) if len(name) <= _LONGEST_NAME and "---" not in name else []
+    if not any(map(_SECRET_WORD.fullmatch, words)) or words[-1] in _ENDS_OTHERWISE or "".join(words) == _NONCE:
+        return False
     sure = max((at for at, word in enumerate(words) if _SURE.fullmatch(word)), default=0)
-    is_other = not (_UNTRUE.isdisjoint(words) and _OTHER.isdisjoint(words[sure:]))
-    is_other = is_other or words[-1:] in (["name"], ["names"]) or name.lower() == _NONCE
-    return any(map(_SECRET_WORD.fullmatch, words)) and not is_other and not looks_random(name)
+    opens = 0 if sure else max((at for at, word in enumerate(words[:-1]) if word in _OPENS), default=0)
+    is_other = not (
+        (_UNTRUE if words[-1] == "secret" else _UNTRUE | _DIGESTS).isdisjoint(words)
+        and _OTHER.isdisjoint(words[sure or opens :])
+        and (sure or _PUBLIC_WORDS.isdisjoint(words))
+    )
+    return not (is_other or _NO_NAME.match(name) or looks_random(name))
+
+
+def _with_word_before(text: str, start: int, end: int) -> str:
+    """Return a name, with the word in front of it that says otherwise: a `public key` is none."""
+    if text[start - 1 : start] == " ":
+        before = text[max(0, start - _LONGEST_NAME) : start - 1]
+        word = before[len(before.rstrip(_OF_NAMES)) :]
+        if word.lower() in _OTHER:
+            return f"{word} {text[start:end]}"
+    return text[start:end]
 
 
 def _is_reference(text: str, start: int) -> bool:
@@ -183,23 +232,33 @@ def _value_behind(text: str, start: int, end: int) -> Iterator[LikelySecret]:
     near = "\n".join(near.split("\n", 2)[:2])
     if not _IS_MIXED.search(near):
         return
+    words, label = 0, ""
     for number, piece in enumerate(_PIECE.finditer(near)):
-        label = _LABEL.match(piece[0])
-        if label and not _OTHER.isdisjoint(_words_of(label[1])):
+        glued = _LABEL.match(piece[0])
+        label = glued[1] if glued else label
+        if _is_another(label, near[: piece.start()]):
             return
-        value, is_quoted = (piece[0][label.end() :] if label else piece[0]).rstrip(".:"), not number
+        value, is_quoted = (piece[0][glued.end() :] if glued else piece[0]).rstrip(".:"), not number
         if whole := _QUOTED.match(near, max(0, piece.start() - 1)) or (not number and _REST.match(near)):
             value, is_quoted = whole[whole.re.groups], True
-        if _STORED.match(value) or _SCHEME.search(near, 0, piece.start()):
+        if len(value) >= _SHORTEST and not _is_reference(near, piece.start()):
+            if _STORED.match(value) or _SCHEME.search(near, 0, piece.start()):
+                return
+            is_digest = len(value) in _SIZES and _ARGUMENT.match(near) and _DIGEST.fullmatch(value)
+            if not is_digest and looks_random(value, is_quoted=is_quoted) and not _may_be_any(text[start:end], value):
+                yield LikelySecret(f"a value of {text[start:end]}", value, text.index(value, end))
+                return
+        words += any(map(str.isalnum, value)) and piece[0][0] != "-"
+        if words == _MOST_BETWEEN or not _OF_VALUES.isdisjoint(_words_of(value)):
             return
-        if _is_reference(near, piece.start()):
-            continue
-        is_digest = len(value) in _SIZES and _ARGUMENT.match(near) and _DIGEST.fullmatch(value)
-        if not is_digest and looks_random(value, is_quoted=is_quoted) and not _may_be_any(text[start:end], value):
-            yield LikelySecret(f"a value of {text[start:end]}", value, text.index(value, end))
-            return
-        if number == _MOST_BETWEEN or not _OTHER.isdisjoint(_words_of(value)):
-            return
+        label = value if piece[0][-1] in ":=" else ""
+
+
+def _is_another(label: str, before: str) -> bool:
+    """Tell whether the label of a value says what else it is: in the next line any name of its own."""
+    words = {*_words_of(label)}
+    is_own = "\n" in before and not any(map(_SECRET_WORD.fullmatch, words))
+    return not _OF_VALUES.isdisjoint(words) or (is_own and not words <= _GENERAL)
 
 
 def _may_be_any(name: str, value: str) -> bool:
@@ -221,7 +280,15 @@ def looks_random(value: str, *, is_quoted: bool = False) -> bool:
         return False
     if _HEX.fullmatch(start.removeprefix("0x")) and len(value) < _SHORTEST_HEX:
         return False
-    return not (_is_regular(start) or _has_words(start) or _is_text_in_base64(value) or _is_plain_jwt(value))
+    if _says_itself(value) or _is_regular(start) or _has_words(start):
+        return False
+    return not (_is_text_in_base64(value) or _is_plain_jwt(value))
+
+
+def _says_itself(value: str) -> bool:
+    """Tell whether a value is little more than a word for what it is: `S3cretP@ssw0rd!`."""
+    rest, found = _WORD_FOR_IT.subn("", value.lower().translate(_LEET))
+    return found > 0 and len(rest) < _SHORTEST
 
 
 def is_mixed(value: str) -> bool:
@@ -262,7 +329,7 @@ def _has_words(value: str) -> bool:
 def _is_text_in_base64(value: str) -> bool:
     """Tell whether a value is base64 of printable text that has no random piece itself."""
     try:
-        text = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode("ascii")
+        text = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode("ascii").strip()
     except (binascii.Error, UnicodeDecodeError):
         return False
     return text.isprintable() and not any(looks_random(piece) for piece in re.split(r"[\s:]+", text))
@@ -277,10 +344,10 @@ def _password_in(value: str) -> str:
 
 
 def _is_plain_jwt(value: str) -> bool:
-    """Tell whether a value is a token of JWT that says nothing of who gave it, to whom and until when."""
+    """Tell whether a value is a token of JWT that says nothing of who gave it, to whom and until when, or of a demo."""
     claims = _CLAIMS.search(value)
     try:
         text = json.loads(base64.urlsafe_b64decode(claims[1] + "==")) if claims else {}
     except ValueError:
         return False
-    return bool(text) and text.keys().isdisjoint({"aud", "exp", "iss"})
+    return bool(text) and (text.keys().isdisjoint({"aud", "exp", "iss"}) or "demo" in str(text.get("iss")))

@@ -307,6 +307,7 @@ def test_what_a_password_is_stored_as_is_no_secret(line):
 
 
 ROW = "1234567890abcdefghijklmnopqrstuvwxyz"
+DEMO = base64.urlsafe_b64encode(b'{"iss":"supabase-demo","exp":1}').decode().rstrip("=")
 NO_SECRETS = [
     *(f"token: ghp_{tail}" for tail in ("x" * 36, ROW)),
     f"https://hooks.slack.com/services/T00000000/B00000000/{'X' * 24}",
@@ -336,6 +337,18 @@ NO_SECRETS = [
     f"SecretString: !Sub '{{{{resolve:secretsmanager:${{My{WIDE[:12]}}}:SecretString:password}}}}'",
     f"token: '${{{{ secrets.{WIDE[:20]} }}}}'",
     f"NREUM.info={{licenseKey:'NRJS-{HEX[:19]}'}}",
+    f"peer public key: {WIDE}",
+    f"NEXT_PUBLIC_API_KEY={WIDE}",
+    f'<input name="authenticity_token" value="{WIDE}">',
+    f'headers[.secWebSocketKey] = "{WIDE}"',
+    f"AWS4-HMAC-SHA256 Credential=user/eu/es/aws4_request, SignedHeaders=host;x-amz-date, Signature={HEX}",
+    f'keyid="key-of-test"\nSignature: sig1=:{WIDE}:',
+    f'MagicCookieKey:   "PLUGIN_COOKIE",\nMagicCookieValue: "{HEX}"',
+    "access_key: QUNDRVNTX0tFWQ0K",
+    "password: S3cretP@ssw0rd!",
+    "bearer_auth('someS3cr3tAutht0k3n')",
+    f"tar -p -xf {WIDE[:20]}/x && git commit -a -C {HEX[:40]}",
+    f"SERVICE_ROLE_KEY=eyJhbGciOiJIUzI1NiJ9.{DEMO}.{WIDE}",
 ]
 
 
@@ -363,6 +376,26 @@ def test_a_placeholder_and_what_opens_nothing_are_no_secret(line):
         f'"auth": "{base64.b64encode(f"deploy:{WIDE}".encode()).decode()}"',
         f"https://a.blob.core.windows.net/c?sv=2024&sig={WIDE}{HEX[:11]}%3D",
         f"whsec_{WIDE}",
+        f"PAGE_ACCESS_TOKEN={WIDE}",
+        f"CURSOR_API_KEY={WIDE}",
+        f"HASH_SECRET={WIDE}",
+        f"SIGNATURE_KEY={WIDE}",
+        f"2fa_secret={WIDE}",
+        f"keytool -storepass {WIDE}",
+        f"requirepass {WIDE}",
+        f'wifi_psk = "{WIDE}"',
+        f"Passwort: {WIDE}",
+        f"redis-cli -h cache.acme.io -a {WIDE[:20]} ping",
+        f"docker login -u ci -p {WIDE[:20]} registry.acme.io",
+        f'["docker", "login", "-p", "{WIDE[:20]}"]',
+        f"7z x -p{WIDE[:20]} a.7z",
+        f"smbclient //s/x -U deploy%{WIDE[:20]}",
+        f"echo '{WIDE[:20]}' | docker login -u ci --password-stdin",
+        f"htpasswd -b -c users deploy {WIDE[:20]}",
+        f"password: ${{DB_PASSWORD}} # was {WIDE[:20]}",
+        f"password: {{{{ vault_pw }}}}  # old: {WIDE[:20]}",
+        f"name: DB_PASSWORD\n  value: {WIDE[:20]}",
+        f"token: secret_{WIDE}",
         f"mysqldump -uroot -p{WIDE[:20]} shop",
         f"sshpass -p '{WIDE[:20]}' scp a b:",
         f"get(URL, auth=('svc', '{WIDE[:20]}'))",
@@ -383,6 +416,27 @@ def test_a_placeholder_and_what_opens_nothing_are_no_secret(line):
 )
 def test_what_is_like_a_placeholder_is_a_secret(line):
     assert find_secret(f"x = 1\n{line}\n") is not None
+
+
+OWN = f"app.key = 'base64:{WIDE}='\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "is_secret"),
+    [
+        ("tests/Integration/EncryptionTest.php", OWN, False),
+        ("phpunit.xml.dist", f'<env name="API_KEY" value="{WIDE}"/>\n', True),
+        ("phpunit.xml.dist", f'<env name="APP_KEY" value="{WIDE}"/>\n', False),
+        ("spec/session_spec.rb", f"# See https://docs.acme.io/keys\nget('http://localhost:3000')\n{OWN}", False),
+        ("config/app.php", OWN, True),
+        ("tests/live_test.py", f"URL = 'https://api.acme.io'\n{OWN}", True),
+        ("tests/live_test.py", f"api_key = '{WIDE}'\n", True),
+        ("tests/live_test.py", TOKEN, True),
+    ],
+)
+def test_a_key_that_a_test_makes_is_no_secret_unless_another_issues_it_or_the_test_names_a_host(path, text, is_secret):
+    assert (find_secret(text, path=path) is not None) == is_secret
+    assert (explain_secret(path, [text], str) is not None) == is_secret
 
 
 @pytest.mark.parametrize("kind", ["PGP PUBLIC KEY BLOCK", "PUBLIC KEY", "CERTIFICATE"])
