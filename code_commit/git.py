@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 from code_commit.errors import NotSetUpError
 from code_commit.files import folders_of, identity_of
+from code_commit.regex import regex
 from code_commit.terminal import shown
 from code_commit.trust import find_program, outside_environment
 
 _GIT_SECONDS = 120
-_CONVERTED = re.compile(rb"\r|[$]Id:[^\n$]*[$]")  # git may store this in another form
+_CONVERTED = regex(rb"\r|[$]Id:[^\n$]*[$]")  # git may store this in another form
 _GIT_FAILED = 128  # git's own exit code when it cannot go on
-_OF_ONE_REPOSITORY = re.compile(
+_OF_ONE_REPOSITORY = regex(
     "GIT_(?:ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR|CONFIG|DIR|GRAFT_FILE|IMPLICIT_WORK_TREE|INDEX_FILE"
     "|INTERNAL_SUPER_PREFIX|NAMESPACE|NO_REPLACE_OBJECTS|OBJECT_DIRECTORY|PREFIX|QUARANTINE_PATH|REPLACE_REF_BASE"
     "|SHALLOW_FILE|WORK_TREE)"
@@ -28,7 +29,7 @@ _OF_ONE_REPOSITORY = re.compile(
 
 Not CONFIG_COUNT and CONFIG_PARAMETERS, which git keeps too where it works for another one (prepare_other_repo_env).
 """
-_ANSWERS_OTHERWISE = re.compile(
+_ANSWERS_OTHERWISE = regex(
     "GIT_(?:.*(?:TRACE|TEST|PATHSPECS|DEBUG|VERBOSE).*|ATTR_SOURCE|CEILING_DIRECTORIES|DIFF_OPTS|EXTERNAL_DIFF"
     "|PAGER_IN_USE|PRINT_SHA1_ELLIPSIS)"
 )

@@ -3,9 +3,10 @@ r"""The words of the fences of an answer, one row each; the parser has the gramm
 A fence is a line that begins with `^^^` or more carets. After them stands a path, or one of these words.
 """
 
-import re
 from enum import Enum, auto
 from typing import NamedTuple
+
+from code_commit.regex import regex
 
 SHORTEST_FENCE = "^^^"
 
@@ -71,5 +72,5 @@ INNER = (*CLOSING, *EDITING)
 ALONE = tuple(word for word, fence in FENCES.items() if fence.role is Role.ALONE)
 """The first of them that an answer has is the one that is wrong beside others."""
 
-OPENING_ALONE = re.compile("|".join(f"(?P<{word}>{FENCES[word].spelling}{FENCES[word].before})" for word in ALONE))
+OPENING_ALONE = regex("|".join(f"(?P<{word}>{FENCES[word].spelling}{FENCES[word].before})" for word in ALONE))
 """Matches what a fence line says if it opens a block that stands alone; a file of its name is sent as `./cannot`."""

@@ -4,16 +4,16 @@ The rules are those of RFC 9110, section 5.
 """
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from code_commit.errors import NotSetUpError
+from code_commit.regex import regex
 from code_commit.terminal import shown
 
-_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_VALUE = re.compile(r"[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?")
-_FRAMING = re.compile(
+_NAME = regex(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_VALUE = regex(r"[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?")
+_FRAMING = regex(
     r"(?i)accept-encoding|connection|content-(encoding|length|type)|expect|host|te|trailer|transfer-encoding|upgrade"
 )
 """The connection sets these itself: they say how a message is sent."""

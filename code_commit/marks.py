@@ -5,8 +5,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from code_commit.regex import regex
+
 # such as <think>, </seed:think>, <|begin_of_thought|>, <|END_THINKING|>, [/THINK], and channels of harmony and Gemma
-_MARK = re.compile(
+_MARK = regex(
     r"[<\[◁](?i:"
     r"(?:(?<=<)\|?|(?<=◁))(?P<slash>/?)(?P<name>(?:[\w.:-]{0,60}[_:-])?(?:think|thinking|thoughts?|reasoning))"
     r"(?:\s[^<>\n]*)?(?<!/)(?:\|?>|▷)"
@@ -20,8 +22,8 @@ _LONGEST_WORD, _PART = max(map(len, _WORDS)), 1 << 16
 _LAST = (">", "]", "▷")
 _LONGEST = 200  # characters of a mark before a fence on its line
 _QUOTES = "`'\"‘’“”«»"  # noqa: RUF001 - these quote
-_MARKDOWN_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n`]*)$", re.MULTILINE)
-_BLANK_REST = re.compile(r"[^\S\n]*(?:\n|\Z)")
+_MARKDOWN_FENCE = regex(r"^ {0,3}(`{3,}|~{3,})([^\n`]*)$", re.MULTILINE)
+_BLANK_REST = regex(r"[^\S\n]*(?:\n|\Z)")
 _DEEPEST = 3  # blanks before a mark; more of them, or a tab, make code of it
 
 

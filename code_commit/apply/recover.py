@@ -6,7 +6,6 @@ the old one nor the new one was edited: then nothing is touched.
 
 import errno
 import os
-import re
 import stat
 from collections.abc import Collection, Iterable
 from contextlib import suppress
@@ -30,10 +29,11 @@ from code_commit.errors import ApplyError
 from code_commit.files import NotAFileError, Tree, folders_of, sync_folder
 from code_commit.ownership import set_mode
 from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
+from code_commit.regex import regex
 from code_commit.runs.words import count
 
 _FOLDER = f"{AGENT_CONFIG}/{TRANSACTION_FOLDER}"
-_LAYER = re.compile(rf"{AGENT_CONFIG}/logs/[\w-]+/(snapshot|rolled-back)/{LAYER_NAME.pattern}")
+_LAYER = regex(rf"{AGENT_CONFIG}/logs/[\w-]+/(snapshot|rolled-back)/{LAYER_NAME.pattern}")
 _FOLDER_STAYS = {errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.EACCES, errno.EPERM}
 HALF_CHANGED = (
     "an interrupted apply left the tree half changed: code-commit resume and code-commit undo put every file back "

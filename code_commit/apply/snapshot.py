@@ -12,7 +12,6 @@ together. A content that a layer names is never overwritten.
 """
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from hashlib import sha256
@@ -21,9 +20,10 @@ from pathlib import Path
 from code_commit.apply.journal import DamagedJournalError, FileState, FileStep, FolderStep, Journal, decode
 from code_commit.errors import ApplyError
 from code_commit.files import NewFiles, opened_folder, read_regular_file, replacing, sync_folder, sync_names
+from code_commit.regex import regex
 
 ORIGINALS = "originals"
-LAYER_NAME = re.compile(r"changes-([1-9][0-9]*)\.json")
+LAYER_NAME = regex(r"changes-([1-9][0-9]*)\.json")
 
 
 def load_layers(snapshot: Path) -> list[Journal]:

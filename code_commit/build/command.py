@@ -7,7 +7,6 @@ result.
 import contextlib
 import ctypes
 import os
-import re
 import resource
 import shutil
 import sys
@@ -18,13 +17,14 @@ from code_commit.errors import BuildError
 from code_commit.files import NotAFileError, open_regular
 from code_commit.llm.keys import KEY_VARIABLES, SHORTEST_KEY
 from code_commit.project import BUILD_SCRIPT, Project
+from code_commit.regex import regex
 from code_commit.settings import ATTEMPT_VARIABLE, ENVIRONMENT_PREFIX, RUN_VARIABLE
 from code_commit.terminal import shown
 
 HEAD_BYTES = 4096
 BINARY_CHECK_BYTES = 80  # bash looks for a NUL in as much of the first line: check_binary_file in its general.c
 
-_SHELL = re.compile(rb"\b(?!pw)\w*sh\b")  # PowerShell reads any line ends
+_SHELL = regex(rb"\b(?!pw)\w*sh\b")  # PowerShell reads any line ends
 
 GET_DUMPABLE, SET_DUMPABLE = 3, 4  # PR_GET_DUMPABLE and PR_SET_DUMPABLE of <linux/prctl.h>
 

@@ -4,16 +4,17 @@ A user's build is held by the mode of each device; root may open them all.
 """
 
 import os
-import re
 import stat
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from code_commit.regex import regex
+
 _MADE_ANEW = "null zero full random urandom tty console ptmx pts fd stdin stdout stderr core"
 """Bubblewrap makes these itself."""
 
-_LEADS_AROUND = re.compile(
+_LEADS_AROUND = regex(
     r"k?mem|port|cpu|dax.*|uio\d+|vfio|snapshot|mapper|(btrfs|loop)-control|autofs|input|uinput|uhid|userio"
     r"|tty[1-9]\d*|vcs.*"
 )

@@ -7,7 +7,6 @@ is opened by descriptors, never through a link. A file that an original replaces
 import contextlib
 import errno
 import os
-import re
 import stat
 import time
 from collections.abc import Collection, Iterable, Iterator
@@ -17,12 +16,13 @@ from typing import NamedTuple
 
 from code_commit.files import FOLDER, NewFiles, Tree, open_regular
 from code_commit.ownership import Ownership, set_mode
+from code_commit.regex import regex
 
 MOST_ENTRIES = 5000  # of a folder and what is below it: hooks and settings are few
 FOLDER_NAME = "changed-by-build"
 
 _WAY = FOLDER | getattr(os, "O_PATH", 0)  # needs no right to list the folders on the way
-_HEAD = re.compile(rb"refs/|ref:\s*refs/|[0-9a-f]{40}")  # git's validate_headref(), for a link and for a file
+_HEAD = regex(rb"refs/|ref:\s*refs/|[0-9a-f]{40}")  # git's validate_headref(), for a link and for a file
 _TOUCHED = ("st_dev", "st_ino", "st_mode", "st_uid", "st_gid", "st_size", "st_mtime_ns", "st_ctime_ns")
 _COUNTS = ("st_mode", "st_uid", "st_gid")
 

@@ -10,29 +10,30 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from code_commit.regex import regex
 from code_commit.terminal import shown
 
 TAIL = 65_536  # bytes of a build's output that are looked at
 _LAST_LINES = 15  # of these: an earlier one did not end the build
 _LONGEST_LINE = 2_000
-_READ_ONLY = re.compile(r"(?i:Read-only file system)|\bEROFS\b|\[Errno 30\]")
-_BUSY = re.compile(r"(?i:Device or resource busy)|\bEBUSY\b|\[Errno 16\]")
+_READ_ONLY = regex(r"(?i:Read-only file system)|\bEROFS\b|\[Errno 30\]")
+_BUSY = regex(r"(?i:Device or resource busy)|\bEBUSY\b|\[Errno 16\]")
 """The kernel's answers to a change at or below a read-only mount, and to a removal of one: EROFS and EBUSY of errno(3).
 EPERM is none of them, for EROFS comes first."""
-_NO_NETWORK = re.compile(
+_NO_NETWORK = regex(
     r"Temporary failure in name resolution|Could not resolve (?:host|proxy)|Network is unreachable|no such host"
     r"|UnknownHostException|Name or service not known|failed to lookup address|dns error"
     r"|\b(?:EAI_AGAIN|ENETUNREACH|ENOTFOUND)\b"
 )
 """The words of programs where there is no network but the loopback: ENETUNREACH, and EAI_AGAIN of getaddrinfo(3)."""
-_NOWHERE = re.compile(r"\.(?:invalid|test|example|localhost)\b")  # without addresses in any network: RFC 6761
-_OF_SHELL = re.compile(r"^\S*build\.sh: (?:line )?\d+: ")  # before a shell's own messages, whatever they are about
-_NOT_FOUND = re.compile(r"^\S*build\.sh: (?:line )?\d+: ([\w.+-]+): (?:command )?not found$")
-_NO_MODULE = re.compile(r"^\S*python[\d.]*: No module named '?(\w+)")
+_NOWHERE = regex(r"\.(?:invalid|test|example|localhost)\b")  # without addresses in any network: RFC 6761
+_OF_SHELL = regex(r"^\S*build\.sh: (?:line )?\d+: ")  # before a shell's own messages, whatever they are about
+_NOT_FOUND = regex(r"^\S*build\.sh: (?:line )?\d+: ([\w.+-]+): (?:command )?not found$")
+_NO_MODULE = regex(r"^\S*python[\d.]*: No module named '?(\w+)")
 """The words of a shell for a command of build.sh, and of `python -m`: both name what is not installed."""
-_SUPPLIES = re.compile(r"\b(?:add|ci|get|install|restore|run|source|sync|activate|PATH)\b")
+_SUPPLIES = regex(r"\b(?:add|ci|get|install|restore|run|source|sync|activate|PATH)\b")
 """The words of a command by which a file of the project may supply it."""
-_NAME = re.compile(r"'([^']+)'|\"([^\"]+)\"|\u2018([^\u2019]+)\u2019|([^\s'\"`,:;()\[\]]+)")
+_NAME = regex(r"'([^']+)'|\"([^\"]+)\"|\u2018([^\u2019]+)\u2019|([^\s'\"`,:;()\[\]]+)")
 
 
 class Places(NamedTuple):

@@ -24,6 +24,7 @@ from code_commit.files import read_regular_file, write_all
 from code_commit.headers import secret_files
 from code_commit.paths.protected import protected_from_build, watched_from_build
 from code_commit.project import AGENT_CONFIG, Project, UserFolder, find_user_folder
+from code_commit.regex import regex
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.trust import find_program, outside_environment, search_outside
@@ -39,7 +40,7 @@ _HOME_TOOLS = """
 HOME_TOOLS = tuple(_HOME_TOOLS.split())
 """The rest of the home folder in `strict`, read-only: installed programs, their packages, git's settings; no login."""
 
-_GIT_LOGIN = re.compile(rb"(?im)^\s*\[\s*(?:url|http|credential|sendemail|imap|github|gitlab)\b")
+_GIT_LOGIN = regex(rb"(?im)^\s*\[\s*(?:url|http|credential|sendemail|imap|github|gitlab)\b")
 
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID")
 """Root keeps these for package managers. None of them can undo or bypass the mounts, unlike

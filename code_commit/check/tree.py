@@ -15,6 +15,7 @@ from code_commit.files import explain_unread, read_regular_file
 from code_commit.git import UnansweredError
 from code_commit.paths.patterns import explain_patterns, find_unmatched
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_text
+from code_commit.regex import regex
 from code_commit.runs.list import changed_files, find_run_folders, is_standing, read_run, short_name, status_of
 from code_commit.runs.record import RunRecord
 from code_commit.runs.review import TreeState, look_at_tree
@@ -25,13 +26,13 @@ from code_commit.verify import ignored_paths
 
 _UNWRITTEN = b"build.sh: put your build and test commands here"
 """The text in build.sh.example, which fails until the user edits it."""
-_SHELL = re.compile(r"#![^\n]*\b\w*sh\b(?P<options>[^\n]*)")
-_NO_CODE = re.compile(r"""(?P<quoted>'[^']*'|"(?:\\.|[^"\\])*")|(?:^|(?<=\s))#[^\n]*|\\\n""", re.MULTILINE)
-_HERE_DOCUMENT = re.compile(r"<<-?[ \t]*[\"']?(\w+)[\"']?([^\n]*)\n(?:[^\n]*\n)*?[ \t]*\1[ \t]*$", re.MULTILINE)
-_ENDS_AT_FAILURE = re.compile(r"\bset\s[^\n;]*(?:-[A-Za-z]*e|errexit)|\btrap\b[^\n;]*\bERR\b")
-_OPENING = re.compile(r"(?:(?:then|else|do|time|!|\{|\()(?:\s+|$)|\w+\s*\(\)\s*)+")
-_CLOSING = re.compile(r"(?:fi|done|esac|\}|\)|;;)(?:\s|$)")
-_HARMLESS = re.compile(
+_SHELL = regex(r"#![^\n]*\b\w*sh\b(?P<options>[^\n]*)")
+_NO_CODE = regex(r"""(?P<quoted>'[^']*'|"(?:\\.|[^"\\])*")|(?:^|(?<=\s))#[^\n]*|\\\n""", re.MULTILINE)
+_HERE_DOCUMENT = regex(r"<<-?[ \t]*[\"']?(\w+)[\"']?([^\n]*)\n(?:[^\n]*\n)*?[ \t]*\1[ \t]*$", re.MULTILINE)
+_ENDS_AT_FAILURE = regex(r"\bset\s[^\n;]*(?:-[A-Za-z]*e|errexit)|\btrap\b[^\n;]*\bERR\b")
+_OPENING = regex(r"(?:(?:then|else|do|time|!|\{|\()(?:\s+|$)|\w+\s*\(\)\s*)+")
+_CLOSING = regex(r"(?:fi|done|esac|\}|\)|;;)(?:\s|$)")
+_HARMLESS = regex(
     r"(?:cd|echo|printf|export|readonly|local|set|shopt|unset|umask|trap|true|:|exit|return|if|elif|while|until|for|case)"
     r"(?:\s|$)|\w+=\S*$|$"
 )

@@ -20,6 +20,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.git import repository_options
 from code_commit.project import Project
 from code_commit.redaction import Redactor
+from code_commit.regex import regex
 from code_commit.runs.words import listed
 from code_commit.settings import did_you_mean
 from code_commit.views import FileView, Outline, Part, Sight, Views, Whole, beyond, find_unseen, whole
@@ -40,10 +41,10 @@ _LONG, _LONGEST_WHOLE = 40_000, 200_000  # bytes of a file that is not shown who
 _SHOWN = "[codebase] did not hold it whole, [codebase additions] does now: redo the change against that text"
 _NOT_SHOWN = "it cannot be shown whole ({}), so a change could lose the rest: leave its block out and say what it needs"
 _SHOWN_ANEW = "it has changed since its lines were shown; they are shown again: redo the change against that text"
-_MARKS = re.compile(r"\s*(?:[^\w\s]|[A-Za-z])+\s*(?:\[ *\d+%\]\s*)?")
+_MARKS = regex(r"\s*(?:[^\w\s]|[A-Za-z])+\s*(?:\[ *\d+%\]\s*)?")
 _LEAST_LINES, _LEAST_MARKS, _MOST_KINDS = 3, 20, 16  # lines of marks; characters, and different ones, of such a line
 _FAILED = r"(?i)\b(fail|error|not ok)"
-_ON_THE_WAY = re.compile(  # a line number on the way to what failed: of an include, of what made a template
+_ON_THE_WAY = regex(  # a line number on the way to what failed: of an include, of what made a template
     r"(?<=from )(\S+?)(?::\d+)+[,:]$|^(\S+?)(?::\d+)+:(?= +required (?:from|by) (?!here\b))", re.MULTILINE
 )
 _PASSED = r"\s*(PASS|ok|\u2713)\s|.*\s(PASSED|passed|ok)(\s+[\[(].*)?\s*$"

@@ -2,22 +2,24 @@
 
 import re
 
+from code_commit.regex import regex
+
 SUFFIXES = (".js", ".mjs", ".cjs")
 _BEGINNING, _END = 4_000, 400  # characters that tell: source of such a tool names these further within
-_BUILT = re.compile(
+_BUILT = regex(
     r"^/\*{6}/|\bfunction __webpack_require__\(|\b__webpack_modules__ ="
     r"|^(?:var|let|const) __(?:defProp|create|commonJS|esm) ="
     r"|\bparcelRequire\b|^\(function \(global, factory\) \{\n\s*typeof exports === ['\"]object['\"] &&"
     r"|^\(function ?\(\) ?\{ ?function r\(e, ?n, ?t\)|\ASystem\.register\(",
     re.MULTILINE,
 )
-_MAPPED = re.compile(r"^//# sourceMappingURL=(?!data:)\S+\s*\Z", re.MULTILINE)
-_LEADING = re.compile(r"\s+|//[^\n]*|/\*(?s:.*?)\*/|[\"']use strict[\"'];?")
-_BEGINS_WRAPPED = re.compile(
+_MAPPED = regex(r"^//# sourceMappingURL=(?!data:)\S+\s*\Z", re.MULTILINE)
+_LEADING = regex(r"\s+|//[^\n]*|/\*(?s:.*?)\*/|[\"']use strict[\"'];?")
+_BEGINS_WRAPPED = regex(
     r"(?:(?:var|let|const|window\.|globalThis\.)\s*[\w$.]+\s*=\s*)?"
     r"[!;+]?\s*\(\s*(?:async\s+)?(?:function\b|\([\w$, ]*\)\s*=>)"
 )
-_ENDS_WRAPPED = re.compile(r"\}\)?\s*\([^()]*\)\s*\)?;?\s*\Z")
+_ENDS_WRAPPED = regex(r"\}\)?\s*\([^()]*\)\s*\)?;?\s*\Z")
 
 
 def is_built(text: str) -> bool:

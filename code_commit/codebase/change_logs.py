@@ -7,6 +7,7 @@ from typing import NamedTuple
 from code_commit.codebase.near import is_document
 from code_commit.codebase.rank import CHANGE_LOG
 from code_commit.codebase.text import Section, part_of
+from code_commit.regex import regex
 from code_commit.views import Part
 
 _MOST_UNRELEASED, _HEAD, _HEAD_OF_RELEASE, _BEFORE_SECTION = 200, 60, 20, 20
@@ -15,9 +16,9 @@ _NO_SECTION = [(1, _HEAD)]
 _OPEN = "has a section for changes that are not released: what users notice is entered there"
 _CLOSED = "has no section for changes that are not released: no entry is wanted but where the task says so"
 _LONGEST_HEAD, _NEAR_TITLE, _SECTIONS = 200_000, 60, 2  # characters, characters, headings of a log without sections
-_NO_TEXT = re.compile(r"<!--.*?(?:-->|\Z)|^(?P<fence>```|~~~).*?(?:^(?P=fence)|\Z)", re.DOTALL | re.MULTILINE)
+_NO_TEXT = regex(r"<!--.*?(?:-->|\Z)|^(?P<fence>```|~~~).*?(?:^(?P=fence)|\Z)", re.DOTALL | re.MULTILINE)
 _LINES = "=-~^\"'+#*"  # under a heading
-_TITLE = re.compile(
+_TITLE = regex(
     r"^(?:(?P<signs>#{1,6}|={1,5}|\*{1,5}(?=[ \t].*(?:\d\.\d|\?\.\?|(?i:unreleased))))[ \t]+(?P<text>\S.*)"
     r"|<h(?P<level>[1-6])\b[^>\n]*>(?P<html>.*)</h[1-6]>"
     r"|(?P<bold>\*\*|__)(?P<strong>[^*_\n]+)(?P=bold)\W*$"
@@ -25,19 +26,19 @@ _TITLE = re.compile(
     r"|(?<![^\n]\n)(?P<plain>(?!\.\. )[^\s\-*+#<|>].{0,99}?)[ \t]*$)",
     re.MULTILINE,
 )
-_RELEASE = re.compile(
+_RELEASE = regex(
     r"(?<![\w.])[vV]?\d+(?:\.(?:\d+|[xX]\b))+(?:[.+-]?[A-Za-z]\w*(?:\.\d+)*)*(?![\w.]*\w)|\b\d{4}[-/.]\d\d?[-/.]\d\d?\b"
 )
-_UNRELEASED = re.compile(
+_UNRELEASED = regex(
     r"(?i)\bun-?released\b|\bupcoming\b|\bin (?:development|progress)\b|\b(?:not|to be) (?:yet )?released\b|\bnot yet\b"
     r"|\bTB[AD]\b|\bWIP\b|\bwork in progress\b|\$NEXT\b|\bvNext\b|\d[.-]?(?:dev\d*|snapshot)\b"
     r"|(?<!\w)[?xy]{4}-[?xm]{2}-[?xd]{2}|(?<!\w)[?x]\.[?x]"
 )
-_NEXT = re.compile(
+_NEXT = regex(
     r"(?i)\W*(?:(?:the|changes(?: (?:in|on|since|for))?) )?(?:next|head|main|master|trunk|develop(?:ment)?|dev|edge"
     r"|pending|future|current)(?: (?:branch|release|version|changes))?\W*"
 )
-_BEFORE_RELEASE, _AFTER_RELEASE = re.compile(r"(?:(?:\S+\s+){0,6})?\W{0,3}"), re.compile(r".*[^.,]")
+_BEFORE_RELEASE, _AFTER_RELEASE = regex(r"(?:(?:\S+\s+){0,6})?\W{0,3}"), regex(r".*[^.,]")
 """The text before a release in a plain line that is a heading, and after it: else the line is a sentence."""
 
 

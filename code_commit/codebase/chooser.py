@@ -11,13 +11,14 @@ from code_commit.exchange import Prompt, Response, labelled
 from code_commit.files import folders_of
 from code_commit.grammar import END, FILES
 from code_commit.marks import find_marks
+from code_commit.regex import regex
 from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.log import RunLog
 from code_commit.runs.words import listed
 from code_commit.settings import did_you_mean
 
-_FENCE = re.compile(rf"\^{{3,}}[ \t]*(?:({FILES.spelling})|{END.word})")
-_LIST = re.compile(rf"^\s*\^{{3,}}[ \t]*{FILES.spelling}", re.MULTILINE)
+_FENCE = regex(rf"\^{{3,}}[ \t]*(?:({FILES.spelling})|{END.word})")
+_LIST = regex(rf"^\s*\^{{3,}}[ \t]*{FILES.spelling}", re.MULTILINE)
 _ONE_BEFORE = "the last answer has no list: the files of the one before it are taken"
 _NO_LIST = "the answer has no list: send the paths, one a line, between ^^^files and ^^^end"
 _ANSWER = "answer"

@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from code_commit.codebase.outline import read_definitions
 from code_commit.codebase.text import Section
+from code_commit.regex import regex
 
 _MOST_PARSED = 400_000  # bytes of files that are asked what they define
-_BEFORE_NO_DEFINITION = re.compile(r"=|\b(?:return|import)\b")
+_BEFORE_NO_DEFINITION = regex(r"=|\b(?:return|import)\b")
 _ARGUMENTS = r"[ \t]*(?:\([^()\n]*\)[ \t]*)?"
 _FORMS = (
     r"\(def[\w*!-]*[ \t]+\(?{0}(?![\w-])",  # Lisp

@@ -2,7 +2,6 @@
 embedded images, and the lines of long outlines that share words with the query.
 """
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import chain, zip_longest
@@ -12,13 +11,14 @@ from code_commit.codebase.outline import Definition, read_definitions, tell_rest
 from code_commit.codebase.parts import FileRequest, find_part
 from code_commit.codebase.rank import Survey
 from code_commit.codebase.text import Section, part_of, part_section
+from code_commit.regex import regex
 from code_commit.views import Part, lines_of
 
 LONG, SHORT_JUDGE = 40_000, 4_000
 """Bytes of a file that is fitted by its definitions; of one that build.sh names, of which parts are shown."""
 
 _SHARE_OF_A_WORD, _FEW_TESTS = 4, 3  # tests of a file that may share a telling word: one in so many, or so few
-_TOLD = re.compile(r" *\.\.\. and ([\d,]+) (?:definitions? )?more\n")
+_TOLD = regex(r" *\.\.\. and ([\d,]+) (?:definitions? )?more\n")
 
 
 def telling_parts(files: Iterable[Section], survey: Survey) -> dict[str, Part]:

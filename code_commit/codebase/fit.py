@@ -26,6 +26,7 @@ from code_commit.codebase.text import NAMES_LINE, Section, add_to_list, count_by
 from code_commit.exchange import weigh
 from code_commit.files import folders_of
 from code_commit.project import BUILD_SCRIPT
+from code_commit.regex import regex
 from code_commit.views import Name, Outline, Part, View, Views, Whole, of_kind, whole_of
 
 _BESIDE, _SHARE_BESIDE = 9_600, 4  # characters of outlines beside the chosen text, or one part of it in so many
@@ -47,7 +48,7 @@ _SHORT, _MANY_SHORT = 400, 3  # bytes of a file that is not worth a choice; more
 _FEW_CALLED = 20  # files whose names have the same word of the query
 _MOST_STEMS = 1_000  # of the best files: a header is named with its source, wherever it is ranked itself
 _MOST_BYTES = 4  # of a character
-_IDLE = re.compile(r"(?:.*/)?(?:(?i:README)(?:\.[^./]*)?|FUNDING\.ya?ml|dependabot\.ya?ml)")
+_IDLE = regex(r"(?:.*/)?(?:(?i:README)(?:\.[^./]*)?|FUNDING\.ya?ml|dependabot\.ya?ml)")
 
 
 class _Budget:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from code_commit.codebase.languages import is_language
 from code_commit.codebase.macros import without_macros
+from code_commit.regex import regex
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -39,12 +40,12 @@ _LANGUAGE_OF = {suffix: language for language, suffixes in _SUFFIXES.items() for
 _GRAMMARS = {"tsx": ("typescript", "language_tsx"), "typescript": ("typescript", "language_typescript")}
 _GRAMMARS["php"] = ("php", "language_php")
 
-_OWN_LINE = re.compile(
+_OWN_LINE = regex(
     rb"(?P<before>\bclass[ \t]+\w+(?:<[^{}()\n]*>)?)"
     rb"(?P<macro>[ \t]*\n\s*(?:(?:@[\w.]+(?:\([^()\n]*\))?|\w+)\s+)*constructor)(?=\s*\()"
 )  # a constructor of Kotlin
 _PAGES = {"vue", "svelte", "astro", "html", "htm"}
-_PAGE_SCRIPT = re.compile(r"<script\b[^>]*>(.*?)(?:</script>|\Z)|\A\s*---\n(.*?)^---$", re.DOTALL | re.MULTILINE)
+_PAGE_SCRIPT = regex(r"<script\b[^>]*>(.*?)(?:</script>|\Z)|\A\s*---\n(.*?)^---$", re.DOTALL | re.MULTILINE)
 _LONGEST_LINE = 10_000  # characters: a grammar can take gigabytes for a longer one
 _PIECE, _PARSING_TIME = 65_536, 0.5  # bytes, seconds
 

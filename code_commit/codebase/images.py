@@ -1,13 +1,13 @@
 """Embedded images: the base64 in notebooks, drawings and pages, which no LLM reads."""
 
-import re
 from collections.abc import Iterator
 
 from code_commit.codebase.text import part_of
+from code_commit.regex import regex
 from code_commit.views import Part
 
 _LEAST, _SHARE = 1_000, 2  # characters of images in a file, and one part in so many of it, else it is a source file
-_PAYLOAD = re.compile(
+_PAYLOAD = regex(
     r"\b(?:image|audio|video|application|font)/[\w.+-]+(?:;[\w=-]+)*[\"']?\s*[:;,]\s*\[?\s*(?:base64,\s*)?[\"']?"
     r"(?P<data>(?:[A-Za-z0-9+/=]|\\n|\s|&#1[03];){200,})"
 )

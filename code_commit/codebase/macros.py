@@ -4,6 +4,8 @@ import functools
 import re
 from typing import NamedTuple
 
+from code_commit.regex import regex
+
 _MACROS = (
     (  # class UI_API Panel {
         rb"(?P<before>\b(?:class|struct|union|enum(?:[ \t]+(?:class|struct))?)[ \t]+)",
@@ -41,9 +43,7 @@ _MACROS = (
         rb"(?=[ \t]*[;{])",
     ),
 )  # of C and C++, where their syntax has no place for them
-_OF_MACRO = re.compile(
-    r"\s*[A-Z][A-Z0-9_]{2,}\((?:\"(?P<text>(?:\\.|[^\"\\])*)\"|(?P<names>\w+(?:, \w+)*))(?P<end>\))?"
-)
+_OF_MACRO = regex(r"\s*[A-Z][A-Z0-9_]{2,}\((?:\"(?P<text>(?:\\.|[^\"\\])*)\"|(?P<names>\w+(?:, \w+)*))(?P<end>\))?")
 
 
 class Defined(NamedTuple):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from code_commit.codebase.near import is_document, is_test
 from code_commit.codebase.text import Section
+from code_commit.regex import regex
 from code_commit.runs.words import count, listed
 
 _KEYWORD = (
@@ -21,10 +22,10 @@ _KEYWORD = (
     r"|type|val|var)"
 )
 BEFORE_NAME = rf"{_KEYWORD}[ \t]+(?:\([^)\n]{{0,99}}\)[ \t]*)?(?:self\.)?"
-_OF_ANOTHER = re.compile(r"\w+(?:::\w|[ \t]*[&*]+[ \t]*\w)")  # `const name::other`, `const name& other`
-_BEGINS_DEFINITION = re.compile(rf"{BEFORE_NAME}\Z")
+_OF_ANOTHER = regex(r"\w+(?:::\w|[ \t]*[&*]+[ \t]*\w)")  # `const name::other`, `const name& other`
+_BEGINS_DEFINITION = regex(rf"{BEFORE_NAME}\Z")
 _ENDS_BEFORE_NAME, _LONGEST_BEGINNING = " \t.)", 120
-_HEAD_WITHOUT_WORD = re.compile(  # of a function, which no sign ends that ends a statement
+_HEAD_WITHOUT_WORD = regex(  # of a function, which no sign ends that ends a statement
     r"(?!(?:return|else|throw|case|goto|new)\b)(?:[A-Za-z_][\w:<>,*&\[\]]*[ \t*&]+)+\Z"
 )
 _ROOM, _LONGEST, _LINES_OF_ONE = 4_000, 120, 8  # characters of all, and of a line; lines of a name
@@ -32,9 +33,9 @@ _MANY_LINES, _TOO_MANY_LINES = 20, 100  # a name on more lines tells nothing, bu
 _FILES_OF_ONE = 5  # whose lines are numbered
 _MANY_DEFINITIONS = 5  # files: a name that more define tells nothing either
 _MOST_OF_TWO_WORDS, _LEAST_OF_TEXT = 12, 4  # lines; letters of a word that is looked for within a longer one
-_USED = re.compile(r"(?:\.|\bimport )([A-Za-z_]\w{3,})")
-_OWN = re.compile(rf"{_KEYWORD}[ \t]+(\w+)")
-_PIECES = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_USED = regex(r"(?:\.|\bimport )([A-Za-z_]\w{3,})")
+_OWN = regex(rf"{_KEYWORD}[ \t]+(\w+)")
+_PIECES = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _FEW_NAMES, _MOST_USED = 40, 12
 _MOST_CHOSEN, _MOST_FILES = 20, 5_000  # names whose uses are looked for, and in how many files
 _IS_WORD = 5  # letters

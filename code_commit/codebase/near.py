@@ -6,19 +6,20 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import takewhile
 
 from code_commit.codebase.text import Section
+from code_commit.regex import regex
 
-_IMPORT = re.compile(
+_IMPORT = regex(
     r"(?:^[ \t]*(?:from|import|(?:pub )?(?:use|mod)|using|#[ \t]*include|source|load|export\b.*\bfrom|\}[ \t]*from)"
     r"|\brequire(?:_relative)?)\b(?:[^(\n]*\([^)]{0,2000}\)|.*)",
     re.MULTILINE,
 )
-_QUOTED = re.compile(
+_QUOTED = regex(
     r"[\"'`]([^\"'`\n]+)[\"'`]"
 )  # where a statement quotes what it imports, its other words name parts of it
-_KEYWORD = re.compile(r"^\W*(?:pub )?\w+|\bimport\b")  # of a statement
-_SEPARATOR = re.compile(r"::|[./]")  # of an imported path's names
-_TEST_NAME = re.compile(r"^tests?[_-]|[_-](?:tests?|spec)$|(?<=[a-z])Tests?$")
-_TEST_FOLDER = re.compile(r"(?:^|/)(?:tests?|testdata|specs?|__tests__)/")
+_KEYWORD = regex(r"^\W*(?:pub )?\w+|\bimport\b")  # of a statement
+_SEPARATOR = regex(r"::|[./]")  # of an imported path's names
+_TEST_NAME = regex(r"^tests?[_-]|[_-](?:tests?|spec)$|(?<=[a-z])Tests?$")
+_TEST_FOLDER = regex(r"(?:^|/)(?:tests?|testdata|specs?|__tests__)/")
 _MOST_OF_A_NAME = 100  # files: one that more have tells nothing
 _FOLDER_NAMES = {"__init__", "index", "mod"}
 

@@ -15,24 +15,25 @@ from typing import TYPE_CHECKING, NamedTuple
 from code_commit.codebase.grammars import code_of
 from code_commit.codebase.patterns import LONGEST, Entry, headings, heads
 from code_commit.codebase.syntax import MADE, Tree, is_function, name_of, read_tree
+from code_commit.regex import regex
 from code_commit.runs.words import count
 
 if TYPE_CHECKING:
     import ast
 
-_IMPORT = re.compile(
+_IMPORT = regex(
     r"\s*(?:(?:from|import|package|(?:pub )?use|using(?! \w+ =)|#[ \t]*include)\b|require(?:_relative)?[ (]"
     r"|(?:const|let|var)\s.*\brequire\()"
 )
 _TEST = r"(?:context|describe|feature|it|scenario|should|specify|suite|test)\b[.\w]*[ (]"
-_TEST_OR_IMPORT = re.compile(
+_TEST_OR_IMPORT = regex(
     rf"{_IMPORT.pattern}|\s*(?:@.* )?(?:async )?(?:class|def|fn|func?|function)\s+(?:[Tt]est|Benchmark|Example|Fuzz)"
     rf"|\s*{_TEST}|\s*[A-Z_]*TEST[A-Z_]*\("
 )
 _QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
 _WITHIN = functools.reduce(lambda within, _: rf"(?:[^()\"']|{_QUOTED}|\({within}\))*", range(6), r"[^()]*")
-_ANNOTATION = re.compile(rf"(?<!\S)@[\w.]+(?:\({_WITHIN}\))?(?:\s+|$)")
-_DETAIL = re.compile(
+_ANNOTATION = regex(rf"(?<!\S)@[\w.]+(?:\({_WITHIN}\))?(?:\s+|$)")
+_DETAIL = regex(
     r"^(\s*from (?:\.+ import .*|\S+)).*|^(\s*(?:pub )?use [\w:]+(?=::\{)).*"
     r"|^(\s*[A-Z][A-Z0-9_]{2,}\((?:\w+(?:, \w+)*|\"(?:\\.|[^\"\\])*\")\)).*"
     r"|^(\s*#\s*(?:define \w+(?:\([\w, .]*\))?|include [<\"][^>\"]*[>\"])).*|^(\s*using \w+) =.*"
@@ -46,11 +47,11 @@ _PARAMETERS = functools.reduce(
     range(2),
     rf"(?:{_PLAIN})*",
 )  # a lookahead tries no shorter one, as a possessive quantifier would not, which Python matches wrongly up to 3.11.4
-_TEMPLATE = re.compile(
+_TEMPLATE = regex(
     rf"(?<![\w<])template *<{_PARAMETERS}> *|(?<!\S)(?!TEST)[A-Z][A-Z0-9_]{{2,}}\([^()]*\) (?=\w)"
 )  # and a macro that is no definition, before a type or a name
-_NUMBERS = re.compile(r"( L\d+-\d+)$")
-_HEAD_WORD = re.compile(
+_NUMBERS = regex(r"( L\d+-\d+)$")
+_HEAD_WORD = regex(
     r"\s+(?:(?:template *<.*> *)?(?:\w+\s+)*?"
     r"(?:class|def|enum|fn|func?|fun|function|interface|namespace|struct|trait|type)\b"
     rf"|{_TEST}[\"'`])"

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from code_commit.codebase.text import part_of, path_of
+from code_commit.regex import regex
 from code_commit.runs.diff import hunks_between
 from code_commit.runs.words import listed
 from code_commit.views import Part, lines_of
@@ -21,14 +22,14 @@ _LONGEST_LINE, _LONGEST_NAME = 2_000, 200
 _MOST_OF_A_LIST, _MOST_OF_A_NAME, _MOST_HINTS, _MOST_NEAREST = 200, 5, 5, 3
 _MOST_IMPORTS, _LONGEST_HEAD, _MOST_COLONS = 100, 12, 8  # lines, lines; of a line that are tried
 _SHORT, _MOST_USED = 3, 30  # lines of a constant, and of all that stand with a part
-_CONSTANT = re.compile(r"\s*#[ \t]*define\b|[^=(]*=")
-_WORD = re.compile(r"[A-Za-z_]\w{2,}")
-_HEADER = re.compile(r"\s+\(lines ([\d, -]+?)(?: of [\d,]+)?\)(?:\s+---)?\s*$")  # of a part in a prompt
-_IMPLEMENTS = re.compile(r"\s*(?:unsafe[ \t]+)?(?:impl\b.*\sfor\s|extension\s+[\w.]+\s*:)")
-_RANGE = re.compile(r"(?:lines?\s*|L)?(\d{1,9})(?:\s*(?:-|\u2013|to)\s*L?(\d{1,9}))?", re.IGNORECASE)
-_HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@", re.MULTILINE)
-_ARGUMENTS = re.compile(r"\([^()]*\)")
-_ABOVE = re.compile(r"\s*(?://|/?\*|--|;;|@|#(?!\s*(?:define|el|if|import|include|pragma|undef)))")
+_CONSTANT = regex(r"\s*#[ \t]*define\b|[^=(]*=")
+_WORD = regex(r"[A-Za-z_]\w{2,}")
+_HEADER = regex(r"\s+\(lines ([\d, -]+?)(?: of [\d,]+)?\)(?:\s+---)?\s*$")  # of a part in a prompt
+_IMPLEMENTS = regex(r"\s*(?:unsafe[ \t]+)?(?:impl\b.*\sfor\s|extension\s+[\w.]+\s*:)")
+_RANGE = regex(r"(?:lines?\s*|L)?(\d{1,9})(?:\s*(?:-|\u2013|to)\s*L?(\d{1,9}))?", re.IGNORECASE)
+_HUNK = regex(r"^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@", re.MULTILINE)
+_ARGUMENTS = regex(r"\([^()]*\)")
+_ABOVE = regex(r"\s*(?://|/?\*|--|;;|@|#(?!\s*(?:define|el|if|import|include|pragma|undef)))")
 
 
 class FileRequest(NamedTuple):

@@ -45,15 +45,16 @@ from code_commit.codebase.task import (
 from code_commit.codebase.text import Section
 from code_commit.files import folders_of
 from code_commit.project import BUILD_SCRIPT
+from code_commit.regex import regex
 
-CHANGE_LOG = re.compile(
+CHANGE_LOG = regex(
     r"(?:.*/)?(?i:change(?:s|[-_]?logs?|[-_]?history)|history|news|releases|(?:release|rel)[-_]?notes?|whats[-_]?new)"
     r"(?i:\.(?:md|markdown|rst|txt|adoc|asciidoc|rdoc|org|pod))?"
 )
-_LAST = re.compile(
+_LAST = regex(
     r"(?:.*/)?(?i:licen[cs]es?|copying|notice|authors|contributors|code_of_conduct)(?:\.\w+)?|docs?/(?:.*/)?index\.\w+"
 )
-_PATH = re.compile(r"[\w.-]*/[\w./-]*|\b[\w-]+\.\w+(?=:)")  # in a build's output
+_PATH = regex(r"[\w.-]*/[\w./-]*|\b[\w-]+\.\w+(?=:)")  # in a build's output
 _MOST_ADOPTED = 12  # names of a build's output
 _LENGTH, _SATURATION, _IN_PATH = 0.75, 1.2, 1.0  # BM25's usual b and k1; a word in the path
 _RARE, _LONG = 5, 5  # a rare word is in at most so many files, and has at least so many letters

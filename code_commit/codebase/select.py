@@ -21,6 +21,7 @@ from code_commit.paths.patterns import explain_patterns, find_unmatched
 from code_commit.paths.secrets import ENCRYPTING_FILTERS, find_secret, is_public_key, is_secret_name
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.redaction import Redactor
+from code_commit.regex import regex
 from code_commit.terminal import shown
 
 BINARY, UTF_16 = "binary", "UTF-16, not UTF-8"
@@ -40,18 +41,18 @@ EXCLUDED = "excluded"
 _LARGE, _LARGEST = 256_000, 10_000_000  # bytes of a file: unless it is named, and where an LLM may choose parts of it
 _MARKS_OF_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HELD = 12_000_000  # characters of texts in memory; others are read again
-CONVENTIONS = re.compile(
+CONVENTIONS = regex(
     r"(LLMInstructions\.md)|(AGENTS\.md)|(CLAUDE\.md)|(\.github/copilot-instructions\.md)|(\.cursor/rules/[^/]+)"
 )
-CONTEXT_FILES = re.compile(rf"{CONVENTIONS.pattern}|((?i:README)(?:\.[^./]*)?)")
+CONTEXT_FILES = regex(rf"{CONVENTIONS.pattern}|((?i:README)(?:\.[^./]*)?)")
 _MARKS = ("linguist-vendored", "linguist-generated", "filter")
-_MARKED = re.compile(rb"([^\0]*)\0([^\0]*)\0([^\0]*)\0")  # an answer of git's about a path
-_MINIFIED_NAMES = re.compile(r".*[.-]min\.(js|mjs|css)|.*\.(js|mjs|css)\.map")
+_MARKED = regex(rb"([^\0]*)\0([^\0]*)\0([^\0]*)\0")  # an answer of git's about a path
+_MINIFIED_NAMES = regex(r".*[.-]min\.(js|mjs|css)|.*\.(js|mjs|css)\.map")
 _MINIFIABLE = (".js", ".mjs", ".css")
 _MINIFIED_LINE = 110  # bytes of a line on average, from which on GitHub's linguist calls a file minified
-_WRITTEN_LINE = re.compile(rb"^(?:\t|  ).{,5000}$", re.MULTILINE)  # indented, as tools that minify leave none
+_WRITTEN_LINE = regex(rb"^(?:\t|  ).{,5000}$", re.MULTILINE)  # indented, as tools that minify leave none
 
-_LOCK_FILES = re.compile(
+_LOCK_FILES = regex(
     r".*\.(lock|lockfile|resolved)|.*[.-]lock\.(hcl|json|ya?ml)|npm-shrinkwrap\.json|pylock(\..*)?\.toml"
     r"|go(\.work)?\.sum|cabal\.project\.freeze"
 )
@@ -65,12 +66,12 @@ _LEAVE_IT = (
     r"(?:\b(?:do not|don't|never|not (?:be|make|meant to be))\b[^\n=]{0,16}\b(?:chang|edit|modif)"
     r"|\binstead of editing\b|\b(?:will|be) (?:lost|overwritten)\b)"
 )
-_GENERATED = re.compile(
+_GENERATED = regex(
     rf"(?im)^{_COMMENT}.*(?:@generated\b|<auto-?generated|{_MADE}.*(?:\n[^\n=]*){{0,3}}?{_LEAVE_IT}"
     rf"|{_LEAVE_IT}.*(?:\n[^\n=]*){{0,3}}?{_MADE})"
 )
-_OF_ITSELF = re.compile(r"(?i)\bthis\b|\bcode generated\b|@generated\b|<auto-?generated")
-_OF_OTHERS = re.compile(r"(?i)\bfiles\b|\bthem\b|^.*?(?P<path>[\w.*-]+/[\w.*/-]*|[\w*-]+\.\w+)(?=.*generated)")
+_OF_ITSELF = regex(r"(?i)\bthis\b|\bcode generated\b|@generated\b|<auto-?generated")
+_OF_OTHERS = regex(r"(?i)\bfiles\b|\bthem\b|^.*?(?P<path>[\w.*-]+/[\w.*/-]*|[\w*-]+\.\w+)(?=.*generated)")
 _HEADER = 1000  # characters
 _LFS_POINTER = "version https://git-lfs.github.com/spec/"
 _OWN_MARK = '<meta name="generator" content="code-commit">'

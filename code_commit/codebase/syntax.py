@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from code_commit.codebase.grammars import parse
 from code_commit.codebase.macros import defined_by_macro, without_body
 from code_commit.codebase.patterns import LONGEST, Entry
+from code_commit.regex import regex
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -37,27 +38,25 @@ _KINDS = {
     "call": r"call|call_expression|command",
 }  # regular expressions over the node types of the grammars, by the kind of node
 
-_BODY = re.compile(r".*_body|block|field_declaration_list|interface_type")
-_FUNCTION_VALUE = re.compile(r"(arrow_function|function_expression|generator_function)")
-_TEST = re.compile(
+_BODY = regex(r".*_body|block|field_declaration_list|interface_type")
+_FUNCTION_VALUE = regex(r"(arrow_function|function_expression|generator_function)")
+_TEST = regex(
     rb"(?:[A-Z]\w*\.)?(?:(?P<group>describe|context|feature|suite|shared_(?:context|examples)\w*)"
     rb"|scenario|test|it|specify|should)\b[.\w]*"
 )
-_SUBJECT = re.compile(
-    rb"[ (]+(?:(?P<quote>[\"'`])(?P<text>.*?)(?P=quote)|(?P<constant>[A-Z][\w:.]*\b(?!\()))", re.DOTALL
-)
-_IS_SCRIPT = re.compile(rb"if \(?__name__\b")
-_EXPORT = re.compile(rb"(?:export|declare)\b")
-_LOAD = re.compile(
+_SUBJECT = regex(rb"[ (]+(?:(?P<quote>[\"'`])(?P<text>.*?)(?P=quote)|(?P<constant>[A-Z][\w:.]*\b(?!\()))", re.DOTALL)
+_IS_SCRIPT = regex(rb"if \(?__name__\b")
+_EXPORT = regex(rb"(?:export|declare)\b")
+_LOAD = regex(
     rb"(require|require_relative|load|source|\.)[ (]+\S[^\n]*|attr_\w+ [^\n]*|\w+[!?]?[ (]+(?::\w|\w+: +:)[^\n{]*"
 )
-MADE = re.compile(rb"\w+ *= *lambda\b|_*[A-Z]\w*?[a-z]\w* *= *[\w.]+\(")  # a function, a type: Point = namedtuple(..)
-_COMMENT = re.compile(r"(?<=\S)[ \t]+(?:#(?!\[)|//).*|(?<=\n)[ \t]*(?:#(?!\[)|//).*")  # to the end of a line
-_LONG_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*\n(?s:.*?)\*/")
+MADE = regex(rb"\w+ *= *lambda\b|_*[A-Z]\w*?[a-z]\w* *= *[\w.]+\(")  # a function, a type: Point = namedtuple(..)
+_COMMENT = regex(r"(?<=\S)[ \t]+(?:#(?!\[)|//).*|(?<=\n)[ \t]*(?:#(?!\[)|//).*")  # to the end of a line
+_LONG_COMMENT = regex(r"/\*(?:[^*]|\*(?!/))*\n(?s:.*?)\*/")
 _NAME_FIELDS = ("bound_identifier", "name", "declarator", "left", "type")
-_NAMES = re.compile("identifier|_name|_element")
-_IMPLEMENTED = re.compile(r"impl_item|generic_type")  # of Rust: the block has the name of its type
-_NOT_OF_NAME = re.compile(r"<[^<>]*>|\(.*", re.DOTALL)
+_NAMES = regex("identifier|_name|_element")
+_IMPLEMENTED = regex(r"impl_item|generic_type")  # of Rust: the block has the name of its type
+_NOT_OF_NAME = regex(r"<[^<>]*>|\(.*", re.DOTALL)
 _LONGEST_HEAD = 2000  # characters; longer decorators are left out
 
 

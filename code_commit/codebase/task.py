@@ -8,17 +8,18 @@ from typing import NamedTuple
 
 from code_commit.codebase.mentions import SharedWords
 from code_commit.codebase.text import Section
+from code_commit.regex import regex
 
-CODE = re.compile(r"`[^`\n]+`|\b(?:\w+(?:(?:\.|::|->)\w+)+|\w+(?=\()|\w*[a-z0-9][A-Z]\w*|\w*[^\W_]_\w+)")
-_PIECE = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|\w{3,}")
+CODE = regex(r"`[^`\n]+`|\b(?:\w+(?:(?:\.|::|->)\w+)+|\w+(?=\()|\w*[a-z0-9][A-Z]\w*|\w*[^\W_]_\w+)")
+_PIECE = regex(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|\w{3,}")
 _MOST_NAMES, _MOST_WORDS, _MOST_OF_OUTPUT = 300, 64, 20
-NAMES_ALONE = re.compile(r"\n\n(?:`\w+` ?)+\Z")  # as `with_names_of` adds them: no words of the query
+NAMES_ALONE = regex(r"\n\n(?:`\w+` ?)+\Z")  # as `with_names_of` adds them: no words of the query
 _LEAST_SHARED = 3  # letters of a word that names share: shorter ones begin too many of them
-NO_NAMES = re.compile(r"\b\w+://\S+|(?<!\S)[^\s@]+@\S+|^\w+\(\w+\)!?:", re.MULTILINE)  # of commit messages
-_FORM = re.compile(r"\A\s*(?P<kind>[\w./-]+)(?:\((?P<scope>[^()\n]{1,99})\))?!?:(?=\s)")
+NO_NAMES = regex(r"\b\w+://\S+|(?<!\S)[^\s@]+@\S+|^\w+\(\w+\)!?:", re.MULTILINE)  # of commit messages
+_FORM = regex(r"\A\s*(?P<kind>[\w./-]+)(?:\((?P<scope>[^()\n]{1,99})\))?!?:(?=\s)")
 _KIND_WORDS = "build chore ci deps doc docs feat feature fix perf refactor revert style test tests wip"
 _KINDS = frozenset(_KIND_WORDS.split())
-_TRAILER = re.compile(r"[A-Z][\w-]*: .*|[A-Z][a-z]+ #\d+|\(.*\)")
+_TRAILER = regex(r"[A-Z][\w-]*: .*|[A-Z][a-z]+ #\d+|\(.*\)")
 _MOST_JOINED, _JOINED_WORDS, _BEGINNING = 40, (3, 2), 400  # names, how many words one joins, characters of the query
 _COMMON_WORDS = """
     about above after again all also although always and any are around because been before being below between both

@@ -21,6 +21,7 @@ from code_commit.errors import CODEBASE, NotSetUpError
 from code_commit.exchange import weigh
 from code_commit.files import identity_of, is_file, read_regular_file
 from code_commit.project import Project, read_text
+from code_commit.regex import regex
 from code_commit.runs.words import count
 from code_commit.views import (
     Basis,
@@ -43,7 +44,7 @@ NAMES_LINE = "--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---"
 LEFT_OUT_LINE = "--- FILES THAT ARE NOT SHOWN ---"
 NOTES_LINE = "--- NOTES ON THE FILES ABOVE ---"
 _OWN_NAMES = {line.removeprefix("--- ").removesuffix(" ---") for line in (NAMES_LINE, LEFT_OUT_LINE, NOTES_LINE)}
-_PART = re.compile(  # `a.py (outline, 1,234 bytes)`, `a.py (lines 1-14, 310-352 of 3,520)`
+_PART = regex(  # `a.py (outline, 1,234 bytes)`, `a.py (lines 1-14, 310-352 of 3,520)`
     r"(.+) \((?:outline(?:, [\d,]+ bytes)?|lines (?P<lines>\d{1,9}-\d{1,9}(?:, \d{1,9}-\d{1,9})*)"
     r"(?: of (?P<of>[\d,]{1,12}))?)\)"
 )

@@ -13,6 +13,7 @@ from code_commit.commands.descriptions import read_facts
 from code_commit.commands.project_files import Facts, Folder, Places, look_into, mapping, paths_of
 from code_commit.commands.scripts import workspaces_of
 from code_commit.project import BUILD_SCRIPT
+from code_commit.regex import regex
 from code_commit.runs.words import count
 from code_commit.terminal import shown
 
@@ -21,7 +22,7 @@ _KINDS, _LAST_KINDS, _HOOKS = (
     [kind | variant for kind in _TABLE[name] for variant in kind.get("variants", [{}])]
     for name in ("kinds", "last_kinds", "hooks")
 )
-_COMMENT = re.compile(r"(?s:<!--.*?(?:-->|\Z))|^[ \t]*(?:#|//).*$", re.MULTILINE)
+_COMMENT = regex(r"(?s:<!--.*?(?:-->|\Z))|^[ \t]*(?:#|//).*$", re.MULTILINE)
 _LANGUAGE_OF = {suffix: name for name, suffixes in _TABLE["languages"].items() for suffix in suffixes.split()}
 _DEEPEST = 3  # folders down to a part of the project
 _MOST_NAMED = 6

@@ -13,16 +13,17 @@ from typing import Any
 from code_commit.commands.project_files import Facts, Folder, mapping, strings
 from code_commit.commands.scripts import read_composer, read_make, read_npm
 from code_commit.git import ask_git
+from code_commit.regex import regex
 
-_FOR_PYTEST = re.compile(r"^(?:(?:async )?def test_|(?:import|from) pytest\b)", re.MULTILINE)
+_FOR_PYTEST = regex(r"^(?:(?:async )?def test_|(?:import|from) pytest\b)", re.MULTILINE)
 """A test that unittest does not run."""
 _GOOD_TASKS = {"all", "build", "check", "compile", "features", "lint", "rubocop", "spec", "standard", "test"}
-_CMAKE_SWITCH = re.compile(
+_CMAKE_SWITCH = regex(
     r"""(?i)\b(?:(?:cmake_dependent_)?option\s*\(\s*(\w+)(?:\s+"[^"]*")?\s*([\w$]*)|set\s*\(\s*(\w+)\s+(\w+)\s+CACHE\s+BOOL)"""
 )
 _CMAKE_HINTS = {"enable_testing", "add_subdirectory", "include"}
-_CMAKE_TESTS = re.compile(r"(?!.*(?:NO|SKIP|DISABLE|WITHOUT|INSTALL)_)(?:\w+_)?TEST(?:S|ING)?")
-_CMAKE_COMMAND = re.compile(
+_CMAKE_TESTS = regex(r"(?!.*(?:NO|SKIP|DISABLE|WITHOUT|INSTALL)_)(?:\w+_)?TEST(?:S|ING)?")
+_CMAKE_COMMAND = regex(
     r"(?i)\b(if|elseif|else|endif|enable_testing|add_test|\w+_discover_tests|\w+_add_\w*test|add_subdirectory|include)"
     r"\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)"
 )

@@ -6,7 +6,6 @@ is in one word with its option, or after `--`, so that no value can be an option
 
 import asyncio
 import json
-import re
 import signal
 import sys
 import time
@@ -40,6 +39,7 @@ from code_commit.errors import CodeCommitError, Interrupted, NotSetUpError, in_w
 from code_commit.files import read_regular_file
 from code_commit.interrupts import ENDING_SIGNALS
 from code_commit.project import AGENT_CONFIG, CONFIG_FILE, find_project
+from code_commit.regex import regex
 from code_commit.runs import words
 from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.settings import FILE, PROGRAM, Settings
@@ -78,7 +78,7 @@ _FAULTS = {
     "string_pattern_mismatch": "must not be empty",
     "string_too_long": "is too long: write the task into agent-config/query.txt",
 }  # by pydantic's names of them
-_ESCAPES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)")
+_ESCAPES = regex(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)")
 """Escapes in JSON (RFC 8259, section 7): a pair of surrogates is a character, one alone is half of one."""
 
 

@@ -31,6 +31,7 @@ from code_commit.llm.keys import key_of, load_keys
 from code_commit.llm.models import check_base_url, choose_model
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project
+from code_commit.regex import regex
 from code_commit.runs.list import (
     UnreadableRun,
     add_run_argument,
@@ -62,7 +63,7 @@ settings, whatever config.toml says now; options given here override them."""
 EXAMPLES = """\
 code-commit resume
 code-commit resume 2026-11-21-19-51 --max-cost 5"""
-_NUMBERED = re.compile(rf"(\d+)-{re.escape(CODEBASE_OF_RUN)}", re.ASCII)
+_NUMBERED = regex(rf"(\d+)-{re.escape(CODEBASE_OF_RUN)}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,28 +6,27 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from code_commit.commands.project_files import Facts, Folder, mapping, paths_of, strings
+from code_commit.regex import regex
 
-_MAY_RUN_NONE = re.compile(
-    r"(?i)pass-?with-?no-?tests|\s--test\b|\bmocha\b|\btape\b|phpunit|paratest|\bpest\b|artisan test"
-)
+_MAY_RUN_NONE = regex(r"(?i)pass-?with-?no-?tests|\s--test\b|\bmocha\b|\btape\b|phpunit|paratest|\bpest\b|artisan test")
 """The runners in a script that pass where they find no test."""
-_MAY_SKIP_ALL = re.compile(r"(?<![\w-])(?:(?:jest|vitest)(?:\.m?js)?|react-scripts test)(?=[\s\"';&|]|$)")
-_REPORTS_ELSEWHERE = re.compile(r"reporter|--json")
+_MAY_SKIP_ALL = regex(r"(?<![\w-])(?:(?:jest|vitest)(?:\.m?js)?|react-scripts test)(?=[\s\"';&|]|$)")
+_REPORTS_ELSEWHERE = regex(r"reporter|--json")
 """The runners that pass where all tests are skipped, and what keeps them from saying how many passed."""
 _JS_SETTINGS = "jest.config.* vitest.config.* vite.config.*"
 _JS_TESTS = "**/*test*.* **/*Test*.* **/*spec*.* **/test/**/*.* **/tests/**/*.* **/spec/**/*.* **/__tests__/**/*.*"
-_TESTS_JS = re.compile(r"\b(?:test|it|describe|suite|assert|expect|scenario|Scenario)\b[\w.]*\s*[(:`]")
-_OTHER_TESTS = re.compile(r"watch|debug|\bui\b|e2e|cov|update|dev|open|type|lint")
-_ASSIGNED = re.compile(r"\s*(?:(?:export|override|private)\s+)*[\w.-]+\s*(?::{1,3}|[+?!])?=")
-_QUOTED = re.compile(r"'[^'\n]*'|\"(?:\\.|[^\"\\\n])*\"")
-_LOSES = re.compile(
+_TESTS_JS = regex(r"\b(?:test|it|describe|suite|assert|expect|scenario|Scenario)\b[\w.]*\s*[(:`]")
+_OTHER_TESTS = regex(r"watch|debug|\bui\b|e2e|cov|update|dev|open|type|lint")
+_ASSIGNED = regex(r"\s*(?:(?:export|override|private)\s+)*[\w.-]+\s*(?::{1,3}|[+?!])?=")
+_QUOTED = regex(r"'[^'\n]*'|\"(?:\\.|[^\"\\\n])*\"")
+_LOSES = regex(
     r"(\|\| *(?:true|:|exit 0|echo\b))|(; *(?:(?:true|:|exit 0) *|echo\b[^;\n]*))$"
     r"|(?<![|\\])(\|(?!\|)&? *[\w./@-]+)",
     re.MULTILINE,
 )
-_PREPARES = re.compile(r"[@+-]*\s*(?:rm|rmdir|mkdir|cp|mv|p?kill)\b[^;&|]*(?:\|\|.*)?")
+_PREPARES = regex(r"[@+-]*\s*(?:rm|rmdir|mkdir|cp|mv|p?kill)\b[^;&|]*(?:\|\|.*)?")
 """A step that tests nothing."""
-_ONLY_SPEAKS = re.compile(r"(?:[@-]*(?:echo|printf)\b[^|&;]*|\s*)")
+_ONLY_SPEAKS = regex(r"(?:[@-]*(?:echo|printf)\b[^|&;]*|\s*)")
 
 
 def _script(value: Any) -> str:

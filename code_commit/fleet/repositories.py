@@ -15,6 +15,7 @@ from code_commit.files import is_folder
 from code_commit.fleet.tasks import NO_BUILD, NO_SUBMODULES, SUBMODULES, FleetTask
 from code_commit.git import ask_git
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT
+from code_commit.regex import regex
 from code_commit.terminal import shown
 
 _AT_ONCE = 16
@@ -22,7 +23,7 @@ _AT_ONCE = 16
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 _LONGEST_NAME = 90  # characters in an id
 
-_REMOTE = re.compile(
+_REMOTE = regex(
     r"(?:(?P<scheme>[a-z+]+)://(?:[^/]*@)?(?P<host>[^/]*?)(?::(?:22|80|443))?/|(?:[^/@]*@)?(?P<scp>[^/:@]+):)(?P<path>.+)",
     re.IGNORECASE,
 )

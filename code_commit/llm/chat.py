@@ -15,10 +15,11 @@ from code_commit.llm.values import count_of, has_count, larger_counts, list_of, 
 from code_commit.llm.vendor import API, Model, Vendor, cut_off, end_of, estimate_tokens
 from code_commit.llm.words import has_error
 from code_commit.marks import find_marks
+from code_commit.regex import regex
 from code_commit.settings import Price
 
-_CLOSING_FENCE = re.compile(rf"\^{{3}}[ \t]*({'|'.join(CLOSING)})?\s*")
-_OF_THOUGHTS = re.compile("reason|think|thought")  # a member with the thoughts; servers name it in many ways
+_CLOSING_FENCE = regex(rf"\^{{3}}[ \t]*({'|'.join(CLOSING)})?\s*")
+_OF_THOUGHTS = regex("reason|think|thought")  # a member with the thoughts; servers name it in many ways
 
 _RENAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _OF_ANSWER = frozenset(["completion_tokens", "output_tokens", "total_tokens"])  # counts that grow with the answer

@@ -1,14 +1,14 @@
 """The events of a stream (server-sent events), by the WHATWG's rules and with what servers write beside them."""
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from code_commit.llm.values import json_or_text
+from code_commit.regex import regex
 
 LONGEST_BEGIN = 9  # of a BOM and the longest name of a field
 _BOM = b"\xef\xbb\xbf"
-_FIRST_LINE = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?::|(?i:data|event|id|retry|error)(?::|[\r\n]|$))")
+_FIRST_LINE = regex(rb"(?:\xef\xbb\xbf)?\s*(?::|(?i:data|event|id|retry|error)(?::|[\r\n]|$))")
 
 
 def begins_stream(begin: bytes) -> bool:

@@ -23,6 +23,7 @@ from code_commit.llm.reach import header_secrets, reach_of
 from code_commit.llm.vendor import ApiKey, LlmConfig, ModelChoice
 from code_commit.paths.random_values import is_mixed
 from code_commit.project import AGENT_CONFIG, CONFIG_FILE, Project, find_user_folder, shown_path
+from code_commit.regex import regex
 from code_commit.runs.words import count
 from code_commit.settings import KEYS_VARIABLE, Settings
 from code_commit.terminal import shown
@@ -33,8 +34,8 @@ KEY_VARIABLES = {vendor.name: vendor.key_variable for vendor in VENDORS.values()
 
 SHORTEST_KEY = 8
 SHORTEST_KEY_HERE = 16  # for a chat server on this machine: a shorter one in words, such as `lm-studio`, is a dummy
-_THIS_MACHINE = re.compile(r"(?i)(chat:)?https?://(localhost|127\.[0-9.]+|\[::1\])(:|/|$)")
-_REST_OF_KEY_FILE = re.compile(r"(?i)[-_. ]?(api[-_. ]?)?keys?([.~].*)?")  # of a name behind the provider's
+_THIS_MACHINE = regex(r"(?i)(chat:)?https?://(localhost|127\.[0-9.]+|\[::1\])(:|/|$)")
+_REST_OF_KEY_FILE = regex(r"(?i)[-_. ]?(api[-_. ]?)?keys?([.~].*)?")  # of a name behind the provider's
 
 
 class Keys(dict[str, ApiKey]):

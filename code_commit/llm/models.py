@@ -15,6 +15,7 @@ from code_commit.llm.ledger import ROUNDING
 from code_commit.llm.proxies import is_this_machine
 from code_commit.llm.vendor import LlmConfig, Model, ModelChoice, Vendor, estimate_tokens, max_output, most_tokens
 from code_commit.project import AGENT_CONFIG
+from code_commit.regex import regex
 from code_commit.settings import COMMAND_LINE, SERVER, USER, Facet, Price, Settings, did_you_mean, settings_for
 from code_commit.terminal import shown
 
@@ -28,12 +29,12 @@ _MILLION = 1_000_000
 _BYTES_PER_TOKEN, _LARGEST_ROOM = 8, 1_000_000
 _LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "vllm": 8000, "llama.cpp": 8080}  # the default port of each
 _A_SERVER = "http://127.0.0.1:11434/v1"
-_URL = re.compile(
+_URL = regex(
     r"(?P<address>(?P<scheme>https?)://(?P<host>\w(?:[\w-]*\w)?(?:\.\w(?:[\w-]*\w)?)*\.?|\[[0-9a-f:.]+\])(:(?P<port>\d{1,5}))?)(?P<path>/[^\x00-\x20\x7f?#\\]*)?"
     r"(?P<query>\?[^\x00-\x20\x7f#\\]+)?",
     re.ASCII | re.IGNORECASE,
 )
-_OF_KEYS = re.compile(r"(?i)key|token|secret|passw|credential|auth|^\??(sig|signature|code|pwd)$")
+_OF_KEYS = regex(r"(?i)key|token|secret|passw|credential|auth|^\??(sig|signature|code|pwd)$")
 LEAST_OUTPUT = 8_000  # tokens of the shortest useful answer, its reasoning included
 
 

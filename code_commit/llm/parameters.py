@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from code_commit.exchange import Prompt
 from code_commit.llm.http import Reply
 from code_commit.llm.words import named_parameters, said_by
+from code_commit.regex import regex
 from code_commit.settings import Settings
 
 _REFUSING_STATUSES = frozenset({400, 404, 422})
@@ -21,11 +22,11 @@ _OF_USER = frozenset(["reasoning_effort", "reasoning", "output_config", "generat
 _INSIDE = frozenset(["prompt_cache_breakpoint", "cache_control"])  # members of the blocks of a text
 _LIMITS = frozenset(["max_tokens", "max_completion_tokens", "max_output_tokens"])
 _GO_TOGETHER = {"stream": ("stream_options",), "background": ("store",)}
-_REFUSES = re.compile(
+_REFUSES = regex(
     r"(?i)\bnot\b|n['’]t\b|\bun(supported|known|recogni[sz]ed|expected|available)|\bextra\b|\bforbidden\b|\binvalid\b"  # noqa: RUF001
     r"|\bno\b|\bonly\b|\bdisabled\b|\bmust\b|\brequires?\b"
 )
-_SYSTEM = re.compile(r"(?i)\broles?\b|\b(system|developer)\W.{0,40}?\b(message|instruction|prompt)s?\b")
+_SYSTEM = regex(r"(?i)\broles?\b|\b(system|developer)\W.{0,40}?\b(message|instruction|prompt)s?\b")
 
 
 class Dialect(NamedTuple):

@@ -4,7 +4,6 @@ All of it is for the address that is set in the same place, and for no other.
 """
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,11 +15,12 @@ from code_commit.llm.certificates import Certificate
 from code_commit.llm.models import VENDORS, bound_in, check_base_url, choose_model
 from code_commit.llm.vendor import ModelChoice, Vendor
 from code_commit.paths.random_values import looks_random
+from code_commit.regex import regex
 from code_commit.settings import FILE, USER, Facet, Settings, settings_for
 from code_commit.terminal import shown
 
 SHORTEST_SECRET = 8  # characters of a header's value that is censored
-_OF_SECRETS = re.compile("(?i)auth|cookie|credential|key|passw|secret|token")  # in the name of a header
+_OF_SECRETS = regex("(?i)auth|cookie|credential|key|passw|secret|token")  # in the name of a header
 _REACH = settings_for(Facet.REACH)
 
 

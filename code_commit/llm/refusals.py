@@ -20,6 +20,7 @@ from code_commit.llm.words import (
     told,
     unwrapped,
 )
+from code_commit.regex import regex
 from code_commit.terminal import shown
 
 _PASSING_STATUSES = frozenset({408, 409, 425, 429, 499})
@@ -28,75 +29,73 @@ _UNPAID_STATUSES = {*range(300, 500), 503, 529} - {303, 408, 499}
 
 _Advice = tuple[LLMErrorKind, str]  # the kind of the error, and the advice to the user
 
-_ASIDE = re.compile(r"https?://\S+|\(e\.g\.[^)]*\)|\bInput should\b")
+_ASIDE = regex(r"https?://\S+|\(e\.g\.[^)]*\)|\bInput should\b")
 """Google's "(e.g. check quota)" is no used up quota, and pydantic's "Input" is any parameter."""
-_OFFER = re.compile(r"(?i)\b(higher|increase|raise)\b.*\blimits?\b")
+_OFFER = regex(r"(?i)\b(higher|increase|raise)\b.*\blimits?\b")
 _KEY_CODES = frozenset(
     ["invalid_api_key", "authentication_error", "authentication", "unauthenticated", "api_key_invalid"]
 )
-_KEY = re.compile(
+_KEY = regex(
     r"(?i)\b(api|access|secret)[ _-]?key\b.{0,60}\b(in?valid|incorrect|wrong|missing|unknown|expired|revoked|not)\b"
     r"|\b(invalid|incorrect|wrong|missing|unknown|expired|no)( (api|access|secret)[ _-]?(key|token)| key provided)\b"
     r"|\b(expired|revoked) (key|token)\b|\bauthentication (error|failed)\b"
 )
-_CLOSED = re.compile(
+_CLOSED = regex(
     r"(?i)\b(account|access|organi[sz]ation|key|service)\b.{0,60}"
     r"\b(terminated|suspended|deactivated|disabled|banned|paused)\b"
 )
 _NUMBER = r"(\d[\d,_]*)"
-_ASKED = re.compile(
+_ASKED = regex(
     rf"(?i)\brequest(?:ed)?\W*(?:(?:has|had|uses|is|of|with|contains|needs|for)\W+)?(?:about )?{_NUMBER}"
     rf"|{_NUMBER} tokens? >"
 )
-_LIMIT = re.compile(rf"(?i)\b(?:limit|max(?:imum)?|allowed|at most)\W*(?:(?:is|of)\W+)?{_NUMBER}|tokens? > {_NUMBER}")
-_NO_LIMIT = re.compile(r"(?i)\blimit['\"]?\s*(?:is|of|:|=)?\s*0(?![\d.,]*\d)")
-_RATE = re.compile(r"(?i)(\b(per|a|each)|/) ?(min(ute)?|sec(ond)?|hour|hr)\b|\b[rt]p[ms]\b|per(minute|second|hour)")
-_LONG_PERIOD = re.compile(
+_LIMIT = regex(rf"(?i)\b(?:limit|max(?:imum)?|allowed|at most)\W*(?:(?:is|of)\W+)?{_NUMBER}|tokens? > {_NUMBER}")
+_NO_LIMIT = regex(r"(?i)\blimit['\"]?\s*(?:is|of|:|=)?\s*0(?![\d.,]*\d)")
+_RATE = regex(r"(?i)(\b(per|a|each)|/) ?(min(ute)?|sec(ond)?|hour|hr)\b|\b[rt]p[ms]\b|per(minute|second|hour)")
+_LONG_PERIOD = regex(
     r"(?i)(\b(per|a|each)|/)[ -]?(day|week|month)\b|\b[rt]pd\b|\b(daily|weekly|monthly)\b|perday|[今每当本][日天月]"
 )
-_NO_MONEY = re.compile(
+_NO_MONEY = regex(
     r"(?i)\b(balance|(?<!thinking )budget(?! \d)|prepaid|arrear\w*|good standing|insufficient (funds|credits?|quota)"
     r"|(extra|additional) usage)\b"
     r"|余额|欠费|额度不足"  # of Chinese gateways, which answer 403 or 429 with these words alone
 )
-_MONEY = re.compile(
-    r"(?i)\b(billing|payment|credits?|purchase|recharge|top.?up|usage limits?|spend(ing)?( limits?)?)\b"
-)
-_QUOTA = re.compile(r"(?i)\bquota\b")
+_MONEY = regex(r"(?i)\b(billing|payment|credits?|purchase|recharge|top.?up|usage limits?|spend(ing)?( limits?)?)\b")
+_QUOTA = regex(r"(?i)\bquota\b")
 _PROMPT = r"(?:prompt|inputs?|context|tokens?|messages|conversation|payload|body|entity)"
 _SIZE = r"(?:too (?:long|large|big|many)|exceed\w*|maximum|(?:greater|larger|longer) than|overflow\w*|limit|range)"
-_TOO_LONG = re.compile(
+_TOO_LONG = regex(
     rf"(?i)\b{_PROMPT}\b.{{0,80}}\b{_SIZE}\b|\b{_SIZE}\b.{{0,60}}\b{_PROMPT}\b|\brequest\W+(is |size )*too (large|long)"
     r"|\b(context|input|prompt) (length|window|size)\b|string above max"
 )
-_SIZES = re.compile(r"(?<![\w.:/-])\d{3,}(?:[,_]\d{3})*(?![\w:/-]|\.\d)")
-_OF_SIZE = re.compile(r"(?i)tokens\b|token (count|limit)|characters\b|length|\bsize\b|context|prompt|input|长度|上下文")
+_SIZES = regex(r"(?<![\w.:/-])\d{3,}(?:[,_]\d{3})*(?![\w:/-]|\.\d)")
+_OF_SIZE = regex(r"(?i)tokens\b|token (count|limit)|characters\b|length|\bsize\b|context|prompt|input|长度|上下文")
 _SMALLEST_LIMIT = 256  # of a context window, in tokens
-_OTHER_LIMIT = re.compile(r"(?i)\bquota\b|\btime|\brate\b|concurren|\brequests\b|\bexpired?\b")
-_OUTPUT = re.compile(r"(?i)\b(max_(completion_|output_)?tokens|maxOutputTokens)\b")
-_TOO_LARGE = re.compile(r"(?i)too (large|high|big|many)|exceed|greater|larger|>|at most|less than|maximum|range")
+_OTHER_LIMIT = regex(r"(?i)\bquota\b|\btime|\brate\b|concurren|\brequests\b|\bexpired?\b")
+_OUTPUT = regex(r"(?i)\b(max_(completion_|output_)?tokens|maxOutputTokens)\b")
+_TOO_LARGE = regex(r"(?i)too (large|high|big|many)|exceed|greater|larger|>|at most|less than|maximum|range")
 _NOT_THERE = (
     r"(not[ _-](exist|found|known|supported|valid|a valid|enabled)|no such|unknown|invalid model|unsupported"
     r"|(doesn|isn).t|does not (exist|support)|no (available )?channel|no access|not have access"
     r"|decommission|deprecat|retired|shut ?down)"
 )
-_NO_MODEL = re.compile(
+_NO_MODEL = regex(
     rf"(?i)\b(model|deployment|engine)s?\b.{{0,80}}{_NOT_THERE}|{_NOT_THERE}.{{0,40}}\b(model|deployment|engine)s?\b"
     r"|\bmodel ((id|name|identifier) )?is invalid\b"
 )
-_NO_ADDRESS = re.compile(
+_NO_ADDRESS = regex(
     rf"(?i)\b(endpoint|route|url|path)s?\b.{{0,40}}{_NOT_THERE}|\b(unexpected|unknown) (endpoint|route)|\bcannot post\b"
 )
-_NO_MEMORY = re.compile(r"(?i)\b(requires?|needs?) more\b.{0,40}\bmemory\b")
-_PASSES = re.compile(
+_NO_MEMORY = regex(r"(?i)\b(requires?|needs?) more\b.{0,40}\bmemory\b")
+_PASSES = regex(
     r"(?i)\b(re)?try(ing)?( again)? (later|shortly|soon|in an? )|\btemporar|\bbusy\b|\boverloaded\b|稍后|稍候"
 )
-_MAY_COME = re.compile(r"(?i)load|busy|capacity|temporar|moment|later|again|warm|starting|ready|unavailable")
-_OF_A_GATEWAY = re.compile(
+_MAY_COME = regex(r"(?i)load|busy|capacity|temporar|moment|later|again|warm|starting|ready|unavailable")
+_OF_A_GATEWAY = regex(
     r"(?i)\bbad gateway\b|\btime[d-]? ?out\b|\b5\d\d\b|\b(wait|waking|initiali[sz]ing|booting|sleeping|preparing"
     r"|building|deploying|maintenance|soon|being)\b"
 )  # in a page of status 200
-_LASTING_CODES = re.compile(
+_LASTING_CODES = regex(
     r"(?i)\b(invalid|permission|forbidden|not found|failed precondition|bad request"
     r"|polic(y|ies)|violation|mismatch|unsupported|denied)"
 )

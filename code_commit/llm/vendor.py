@@ -12,6 +12,7 @@ from code_commit.grammar import CLOSING
 from code_commit.llm.call import Call, Events, HasAnswer
 from code_commit.llm.http import Endpoint, Reply
 from code_commit.llm.programs import KeyProgram
+from code_commit.regex import regex
 from code_commit.settings import Price, Settings
 
 _UNKNOWN_MAX_OUTPUT = 64_000
@@ -24,7 +25,7 @@ _ENDS = (
 )
 """The ends of an answer by the words of its finish reason; the first that fits counts. An end that is denied
 (`not_finished`), or that somebody else made (`user_stop`), is none of the answer."""
-_CLOSING_FENCE = re.compile(rf"\^{{3,}}[ \t]*({'|'.join(CLOSING)})?\s*")
+_CLOSING_FENCE = regex(rf"\^{{3,}}[ \t]*({'|'.join(CLOSING)})?\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ class Vendor(NamedTuple):
         return self.models.get(name) or self.models.get(re.sub(r"-(\d{8}|\d{4}-\d{2}-\d{2})$", "", name))
 
 
-_SAME_MODEL = re.compile(  # a date or a revision, a variant of a router or a tag, a quantized file
+_SAME_MODEL = regex(  # a date or a revision, a variant of a router or a tag, a quantized file
     r"(?:[-_:@.](?:\d{3,}|\d{4}-\d\d-\d\d|\d\d-\d\d|v\d+(?::\d+)?|latest|preview|i?q\d\w*|[bf]p?f?\d+|gguf)|:[a-z]+)*"
 )
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from code_commit.llm.values import count_of, has_count
+from code_commit.regex import regex
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _UNITS = r"ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?"
@@ -18,22 +19,22 @@ _TIME = (
     rf"|[A-Z][a-z]{{2}}, \d{{1,2}} [A-Z][a-z]{{2}} \d{{4}} \d\d:\d\d:\d\d{_ZONE}|\d{{10}}(?:\d{{3}})?(?!\d)"
 )
 _ABOUT = r"\W{1,3}(?:(?:about|approximately|around|at least|another)\s+|~\s*)?"
-_IN_WORDS = re.compile(rf"(?i)\b(?:in|after|wait|for|within){_ABOUT}(?P<duration>{_DURATION})|(?P<time>{_TIME})")
-_ASKS = re.compile(
+_IN_WORDS = regex(rf"(?i)\b(?:in|after|wait|for|within){_ABOUT}(?P<duration>{_DURATION})|(?P<time>{_TIME})")
+_ASKS = regex(
     r"(?i)\b(re-?)?try|\bwait\b|\bagain\b|\breset|\bback\b|\b(un)?available\b|\bcool|\bre(new|plenish|fill|gain)|\buntil\b"
 )
-_AS_MEMBER = re.compile(
+_AS_MEMBER = regex(
     r"(?i)\bretry[-_ ]?(?:after|in)(?:[-_ ]?(m)(?:illi)?s(?:ec\w*)?|[-_ ]?s(?:ec\w*)?)?"
     r"[\"']?[:=]\s*\"?(\d{1,9})(?![\d.a-z])"
 )
-_IN_CHINESE = re.compile(r"(\d{1,9}) ?(秒|分|小时|天)[钟之以]*后")  # of Chinese gateways: "in 30 seconds"
-_RESETS_IN_CHINESE = re.compile(r"\s?(重置|恢复|后)")  # behind a time: "is reset"
+_IN_CHINESE = regex(r"(\d{1,9}) ?(秒|分|小时|天)[钟之以]*后")  # of Chinese gateways: "in 30 seconds"
+_RESETS_IN_CHINESE = regex(r"\s?(重置|恢复|后)")  # behind a time: "is reset"
 _CHINESE = {"秒": "s", "分": "m", "小时": "h", "天": "d"}
-_NAMES_WAIT = re.compile(
+_NAMES_WAIT = regex(
     r"retry(after|in|delay|at)|resets?(at|in|after|on|delay|time|timestamp)?(s|seconds|ms)?$"
     r"|wait(time)?(s|seconds|ms)?$|estimatedtime"
 )
-_LIMIT_LEFT = re.compile(r"\b(?:r|remaining)=(\d+).*\b(?:t|reset)=(\d+)")  # of the header `RateLimit` of IETF's drafts
+_LIMIT_LEFT = regex(r"\b(?:r|remaining)=(\d+).*\b(?:t|reset)=(\d+)")  # of the header `RateLimit` of IETF's drafts
 _DEEPEST = 6
 _EPOCH = 10**9  # seconds since 1970; a smaller number is a duration
 

@@ -7,19 +7,20 @@ from typing import Any
 
 from code_commit.llm.http import Endpoint
 from code_commit.llm.values import json_or_text, member, members_of, text_of
+from code_commit.regex import regex
 from code_commit.terminal import shown
 
 LONGEST_MESSAGE = 600
 LONGEST_HEAD = 10_000  # of a web page, in which its title is looked for
 _MOST_WORDS, _DEEPEST = 20, 12
 
-_HOLDS_WORDS = re.compile(
+_HOLDS_WORDS = regex(
     r"(?i)(error|message|e?msg|details?|title|cause|explanation|description|(?:^|(?<!finish)(?<!stop)_)reason|^raw)s?$|^error(?!.*(code|type|id)$)"
 )
 CODES = ("code", "type", "status", "reason", "error_code", "status_code", "statusCode", "quotaId")
 _HOLDS_PARAMETERS = ("param", "parameter", "loc")
 _NO_TROUBLE = r"(?i:\s*(success(ful)?(ly)?|ok(ay)?|none|null|true|false)?[.!]?\s*)"
-_SUCCESS = re.compile(rf"{_NO_TROUBLE}|\d+")
+_SUCCESS = regex(rf"{_NO_TROUBLE}|\d+")
 
 
 def is_error(event: Any) -> bool:

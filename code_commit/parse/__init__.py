@@ -60,6 +60,7 @@ from code_commit.grammar import ALONE, CANNOT, FENCES, FILES, OPENING_ALONE, SHO
 from code_commit.parse import fences
 from code_commit.parse.fences import Block, Findings, TreeView
 from code_commit.parse.thoughts import end_thoughts, find_thoughts, report_thoughts, suspect_tagged_blocks
+from code_commit.regex import regex
 
 __all__ = ["TreeView", "blocks_of", "end_thoughts", "notes_of", "parse_response", "read_response"]
 
@@ -78,11 +79,11 @@ _QUOTED = (
     " ^^^end)"
 )
 
-_FIND_LINE = re.compile(r"(\^{2,})[ \t]*find[ \t\r]*$", re.MULTILINE)
-_REPLACE_LINE = re.compile(r"^(\^{2,})[ \t]*replace[ \t\r]*$", re.MULTILINE)
-_WORD_DELETE = re.compile(r"(?i)[\s`'\"(\[*]*deleted?[\s`'\")\].*]*")
-_DELETE_ALONE = re.compile(r"(\^{2,})[ \t]*delete\s*")
-_SHORT_FIND = re.compile(r"^(\^\^)[ \t]*find(?=[ \t\r]*$)", re.MULTILINE)
+_FIND_LINE = regex(r"(\^{2,})[ \t]*find[ \t\r]*$", re.MULTILINE)
+_REPLACE_LINE = regex(r"^(\^{2,})[ \t]*replace[ \t\r]*$", re.MULTILINE)
+_WORD_DELETE = regex(r"(?i)[\s`'\"(\[*]*deleted?[\s`'\")\].*]*")
+_DELETE_ALONE = regex(r"(\^{2,})[ \t]*delete\s*")
+_SHORT_FIND = regex(r"^(\^\^)[ \t]*find(?=[ \t\r]*$)", re.MULTILINE)
 _MOST_LISTED = 200  # files of a list that are read
 
 

@@ -7,24 +7,25 @@ from typing import NamedTuple, Protocol
 
 from code_commit.changes import EditBlock, FileReplacement, Reasons, RequestedChange, quoted
 from code_commit.grammar import CLOSING, EDITING, INNER, SHORTEST_FENCE
+from code_commit.regex import regex
 
-_LONGER_FENCE = re.compile(r"\n(\^{4,})")
-_INDENTED_FENCE = re.compile(r"^[ \t>\ufeff\u200b-\u200d\u2060]+(\^{3,}[^\s^].*)", re.MULTILINE)
-_SHORT_END = re.compile(r"^\^\^[ \t]*end(?=[ \t\r]*$)", re.MULTILINE)
-_SHORT_FENCE = re.compile(r"^\^\^[^\s^].*", re.MULTILINE)
-_DECORATED = re.compile(r"(?:PATH[ \t]+)?([^/].*?):?")
-BARE_END = re.compile(r"\^{3}[ \t\r]*(?:\n[ \t\r]*)*(?:\Z|(?<=\n)\^{3,}[ \t]*([^\s^].*)$)", re.MULTILINE)
-_CARETS_ALONE = re.compile(r"\^+(?:[ \t]+\^+)*[ \t\r]*(?:\n|\Z)")
-_POINTED_OUT = re.compile(r"\^+(?:[ \t]+(?:\S+[ \t]+\S|[^\s./]+[ \t\r]*$)|[~|=-])", re.MULTILINE)
+_LONGER_FENCE = regex(r"\n(\^{4,})")
+_INDENTED_FENCE = regex(r"^[ \t>\ufeff\u200b-\u200d\u2060]+(\^{3,}[^\s^].*)", re.MULTILINE)
+_SHORT_END = regex(r"^\^\^[ \t]*end(?=[ \t\r]*$)", re.MULTILINE)
+_SHORT_FENCE = regex(r"^\^\^[^\s^].*", re.MULTILINE)
+_DECORATED = regex(r"(?:PATH[ \t]+)?([^/].*?):?")
+BARE_END = regex(r"\^{3}[ \t\r]*(?:\n[ \t\r]*)*(?:\Z|(?<=\n)\^{3,}[ \t]*([^\s^].*)$)", re.MULTILINE)
+_CARETS_ALONE = regex(r"\^+(?:[ \t]+\^+)*[ \t\r]*(?:\n|\Z)")
+_POINTED_OUT = regex(r"\^+(?:[ \t]+(?:\S+[ \t]+\S|[^\s./]+[ \t\r]*$)|[~|=-])", re.MULTILINE)
 _UNDERLINED = (".rst", ".md", ".txt")
-_REDUNDANT_SLASHES = re.compile(r"(?<=/)\.?/")
+_REDUNDANT_SLASHES = regex(r"(?<=/)\.?/")
 _TOKENS = r"(?:<[^<>\n]{1,40}(?:>\s*|\Z))+"
 """Tokens by which a template ends an answer, or begins what follows it, and which a server sent as text."""
-_END_AND_TOKENS = re.compile(rf"end[ \t]*{_TOKENS}\Z")
-ENDS_WITH_TOKENS = re.compile(rf"^\^{{3,}}[ \t]*end[ \t]*{_TOKENS}\Z", re.MULTILINE)
+_END_AND_TOKENS = regex(rf"end[ \t]*{_TOKENS}\Z")
+ENDS_WITH_TOKENS = regex(rf"^\^{{3,}}[ \t]*end[ \t]*{_TOKENS}\Z", re.MULTILINE)
 LONGEST_TOKENS = 500  # characters
-BEGINS_WITH_TOKENS = re.compile(r"\s*(?:(?:<[^<>\s]{1,40}>|\[/?[A-Za-z]{1,12}\])(?:assistant|model)?[ \t]*)+(?=\^{3})")
-NAMED_WORD = re.compile(rf"({'|'.join(CLOSING)})[ \t]+(\S+)")
+BEGINS_WITH_TOKENS = regex(r"\s*(?:(?:<[^<>\s]{1,40}>|\[/?[A-Za-z]{1,12}\])(?:assistant|model)?[ \t]*)+(?=\^{3})")
+NAMED_WORD = regex(rf"({'|'.join(CLOSING)})[ \t]+(\S+)")
 _DEPTHS = {**dict.fromkeys(CLOSING, -1), **dict.fromkeys(EDITING, 0)}  # any other fence opens a block
 _DEEPEST = 10  # so many fences, one inside the other, are forgotten ends
 _LONGEST_LIST = 10_000  # characters of paths to be removed

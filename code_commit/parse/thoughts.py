@@ -10,22 +10,23 @@ from code_commit.changes import Reasons, RunWarning, quoted
 from code_commit.grammar import EDITING, SHORTEST_FENCE
 from code_commit.marks import Mark, fenced_marks, find_marks, may_have_marks
 from code_commit.parse import fences
+from code_commit.regex import regex
 
 _MOST_UNCLOSED = 1_000  # blocks and quotations; they alone reject an answer of which they all count
-_TAG = re.compile(
+_TAG = regex(
     r"^ {0,3}(?:<(?P<closed>\w+)\|>|[<\[{(\u3010\u25c1]{1,2}[|\uff5c]?(?P<slash>/?)"
     r"(?P<name>[^\W\d_][\w:.\u2581-]*)(?:[\s=][^<>\n]*)?[|\uff5c]?[>\]})\u3011\u25b7]{1,2}|<\|(?P<opened>\w+)>\w*|<\|channel\|>(?P<channel>\w+)"
     r"|(?P<opened_dots>[A-Z]\w+)(?:\.{3}|\u2026)|(?:\.{3}|\u2026)\w+ (?P<closed_dots>\w+)\.?)[ \t\r]*$",
     re.MULTILINE,
 )
 """Lines that frame what is between them: tags in any brackets, tokens, and words with dots as ollama prints them."""
-_BEGIN_OR_END = re.compile(r"(?:(begin|start)|end)[_\u2581-](?:of[_\u2581-])?(.+)")
-_ANSWER = re.compile(r"(?i:(?:.*[_:-])?(?:answer|response|output|result|solution|final))")
-_WORD = re.compile(r"\S+")
-_STRIPPED = re.compile(r"\s*(?:analysis|commentary)(?s:.*)assistantfinal(?=[^\s\"'`.,:;)\]]|\s*\^{3})")
+_BEGIN_OR_END = regex(r"(?:(begin|start)|end)[_\u2581-](?:of[_\u2581-])?(.+)")
+_ANSWER = regex(r"(?i:(?:.*[_:-])?(?:answer|response|output|result|solution|final))")
+_WORD = regex(r"\S+")
+_STRIPPED = regex(r"\s*(?:analysis|commentary)(?s:.*)assistantfinal(?=[^\s\"'`.,:;)\]]|\s*\^{3})")
 """Harmony whose tokens a server left out. A name that is only spoken of has a blank or a sign behind it."""
-_BARE_CHANNEL = re.compile(r"\s*(analysis|commentary|thought)[ \t\r]*\n")
-_TURN = re.compile(
+_BARE_CHANNEL = regex(r"\s*(analysis|commentary|thought)[ \t\r]*\n")
+_TURN = regex(
     r"(?i:^[ \t]*(?:<[^<>\n]{1,40}>)*"
     r"(?:(?:user|human)(?:<[^<>\n]{1,40}>)*[ \t\r]*$|(?:\#+[ \t]*(?:user|human)|human):|\[INST\])"
     r"|<[^<>\n]{0,39}[|_\uff5c][^<>\n]{0,39}>(?:user|human)\b|<[|\uff5c](?:user|human)(?:_token)?[|\uff5c]>)",

@@ -10,19 +10,19 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import NamedTuple
 
+from code_commit.regex import regex
+
 _INSIDE = r"\w./+~$%-"
-_BOUNDARY = re.compile(rf"[^{_INSIDE}]")
+_BOUNDARY = regex(rf"[^{_INSIDE}]")
 _MOST_BOUNDARIES = 10  # that are looked at from either end of a path
 _NAME = r"[\w.+~$%-]*\w\.[A-Za-z]\w{0,9}"
 _PLAIN = rf"(?:[\w.+~$%-]+/)*{_NAME}"  # a path whose name has a suffix
-_HAS_SUFFIX = re.compile(r"\.\w{1,10}\Z")
-_BEFORE = re.compile(
-    rf"(?:[!-/:-@\[-`{{-~]+\s+|PATH\s+|[^\W\d][\w ]*\s?(?::|=\s)\s*)[\"'`*<(\[]*({_PLAIN})[^{_INSIDE}]*"
-)
-_AROUND = re.compile(rf"[^{_INSIDE}]*({_PLAIN})(?![{_INSIDE}])[^/]*")
-_TWO = re.compile(rf"({_PLAIN})\s*(?:[=-]+>|[,;|&\u2192])\s*{_PLAIN}")
-_LINK = re.compile(rf"\[({_PLAIN})\]\(.*\)")
-_ENDED = re.compile(r"(.*\w)[:,;]+")
+_HAS_SUFFIX = regex(r"\.\w{1,10}\Z")
+_BEFORE = regex(rf"(?:[!-/:-@\[-`{{-~]+\s+|PATH\s+|[^\W\d][\w ]*\s?(?::|=\s)\s*)[\"'`*<(\[]*({_PLAIN})[^{_INSIDE}]*")
+_AROUND = regex(rf"[^{_INSIDE}]*({_PLAIN})(?![{_INSIDE}])[^/]*")
+_TWO = regex(rf"({_PLAIN})\s*(?:[=-]+>|[,;|&\u2192])\s*{_PLAIN}")
+_LINK = regex(rf"\[({_PLAIN})\]\(.*\)")
+_ENDED = regex(r"(.*\w)[:,;]+")
 _FEW_WORDS, _LONGEST_WORD = 3, 20  # more words are a sentence; letters of a word in another script
 _SOME_WORDS = "answer code content diff edit file filename main output patch path plaintext response text txt"
 _WORDS = frozenset(_SOME_WORDS.split())

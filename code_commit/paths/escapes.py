@@ -5,11 +5,13 @@ import re
 from html import unescape
 from typing import TYPE_CHECKING
 
+from code_commit.regex import regex
+
 if TYPE_CHECKING:
     from pydantic_core import SchemaValidator
 
 _SIGNS = ("\\", "&", "%", "`")
-_ESCAPE = re.compile(
+_ESCAPE = regex(
     r"\\(?<!\\\\)\\*(?:[uU](?:0{2,6}|\{0*)(?P<point>[2-7][0-9A-Fa-f]|0?[9AaDd])\}?|x(?P<byte>[2-7][0-9A-Fa-f]|0[9AaDd])"
     r"|(?P<octal>01[125]|0[4-7][0-7]|1[0-7]{2})|(?P<sign>[\"'`/])|(?P<line>n)|[rt](?!oken))"
     r"|&(?:amp;|#38;|#[xX]26;)*"

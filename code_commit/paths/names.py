@@ -25,6 +25,7 @@ from code_commit.changes import quoted
 from code_commit.files import folders_of
 from code_commit.paths.protected import PROTECTED, PROTECTED_ANYWHERE, repository_marks, watched_from_build
 from code_commit.project import Project
+from code_commit.regex import regex
 
 Fault = tuple[str, str]  # the name of the broken rule, and the advice
 Tracked = Callable[[], Collection[str]]
@@ -47,7 +48,7 @@ _DEVICE = r"(?:\A|/)(?i:con|prn|aux|nul|conin\$|conout\$|clock\$|(?:com|lpt)[0-9
 """Source: "Naming Files, Paths, and Namespaces" of Microsoft's Win32 documentation: with any extension too."""
 
 _SHORT_NAME = r"(?:\A|/)(?=[^./]{2,8}(?:[./]|\Z))[^./~]{0,6}~[0-9]{1,7}(?:\.[^./]{0,3})?(?:/|\Z)"
-_NEVER_WRITTEN = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
+_NEVER_WRITTEN = regex("[\0-\x1f\x7f\ud800-\udfff]")
 
 _FAULTS: tuple[tuple[str, str, str], ...] = (
     ("unclear-path", r"\A\Z", "the path is empty: name a file after the carets"),

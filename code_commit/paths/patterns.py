@@ -12,10 +12,11 @@ from pathlib import Path
 
 from code_commit.errors import Message, Named, NotSetUpError
 from code_commit.git import compile_pattern, plain_pattern
+from code_commit.regex import regex
 from code_commit.terminal import shown
 
-_ELSEWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]|\\\\\w")  # a drive, a URL, a share of Windows
-_WILD = re.compile(r"[*?[\\]")
+_ELSEWHERE = regex(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]|\\\\\w")  # a drive, a URL, a share of Windows
+_WILD = regex(r"[*?[\\]")
 _FROM_ROOT = "; patterns start at the project's root, such as src/main.rs"
 _WHOLE_PROJECT = "**"
 _LETTERS_MORE = 2  # or less, in a name that resembles another

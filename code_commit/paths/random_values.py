@@ -10,13 +10,15 @@ import string
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_SAYS = re.compile(r"secret|token|pass|pw|psk|cred|key|bearer|identified")
-_SECRET_WORD = re.compile(
+from code_commit.regex import regex
+
+_SAYS = regex(r"secret|token|pass|pw|psk|cred|key|bearer|identified")
+_SECRET_WORD = regex(
     r"bearer|identified|creds?|keys?|\w*pass|passe|passwort|psk|pwd?"
     r"|\w*(credential|passphrase|passwd|password|secret|token)s?"
     r"|\w*(access|api|auth|encryption|private|secret|signing)keys?"
 )
-_SURE = re.compile(r"pass|pwd?|\w*(passphrase|passwd|password|secret)s?")
+_SURE = regex(r"pass|pwd?|\w*(passphrase|passwd|password|secret)s?")
 _OPENS = frozenset({"access", "api", "auth"})
 _PUBLIC_WORDS = frozenset({"pub", "public", "publishable"})
 _DIGESTS = frozenset(
@@ -34,63 +36,63 @@ _OF_VALUES = _OTHER | {"signature"}
 _ENDS_OTHERWISE = frozenset(["name", "names", "ref", "refs", "signature"])
 _NONCE = "secwebsocketkey"  # of RFC 6455
 _ISSUED = frozenset(["access", "api", "auth", "bot", "client", "oauth", "webhook"])
-_OUTSIDE = re.compile(
+_OUTSIDE = regex(
     r"^(?![ \t]*(?://|/?\*|#|--|<!--))[^\n]*?"
     r"://(?:[^\s/@\"'<>]*@)?(?!localhost|127\.|0\.0\.0\.0|[\w.-]*\b(?:example|test)\b)[\w-]+\.\w",
     re.MULTILINE,
 )
 _GENERAL = frozenset(["content", "data", "default", "old", "text", "val", "value", "was"])
-_NO_NAME = re.compile(r"\d+[_-]")
+_NO_NAME = regex(r"\d+[_-]")
 _ONLY_KEY = frozenset({"key", "keys"})
-_QUALIFIED_KEY = re.compile(
+_QUALIFIED_KEY = regex(
     r"(access|admin|api|app|auth|client|cookie|encryption|hmac|jwt|master|private|signing|storage)s?"
 )
-_LABEL = re.compile(r"([\w.-]*)[=:]+(?![=:/]|\Z)", re.ASCII)
-_WORD = re.compile(r"[A-Z]?[a-z]+\d*|[A-Z]+(?![a-z])\d*")
+_LABEL = regex(r"([\w.-]*)[=:]+(?![=:/]|\Z)", re.ASCII)
+_WORD = regex(r"[A-Z]?[a-z]+\d*|[A-Z]+(?![a-z])\d*")
 _OF_NAMES = string.ascii_letters + string.digits + "_-"
 _LONGEST_NAME, _NEAR, _MOST_BETWEEN = 60, 240, 3  # characters of a name and behind it; words before its value
-_PIECE = re.compile(r"[^\s\"'`<>,;()\[\]{}|\\&]+")
+_PIECE = regex(r"[^\s\"'`<>,;()\[\]{}|\\&]+")
 _OF_BASE64 = frozenset("+/")
-_QUOTED = re.compile(r"(?=([\"'`])(\S{12,200}?)\1)")
-_REST = re.compile(r"[\"']?(?:=|\s*:)[ \t]*((?:(?!&\w+=)[^\s\"'`]){12,200}?)(?=\n|\Z|&\w+=)")
-_ENDS_SENTENCE = re.compile(r"\.\s|\n\s*\n")
-_URL = re.compile(r"(?:://[^\s:/@\"'`<>]{0,64}:|https?://)([^\s/:@\"'`<>{}$]{8,80})@([\w.-]+)")
-_OF_SENTRY = re.compile(r"[0-9a-f]{32}")
-_OF_NOBODY = re.compile(r"https?://([\w.-]+\.)?example\.(com|net|org)(:\d+)?[/?][^\s\"'`]*\Z")
-_LOGIN = re.compile(
+_QUOTED = regex(r"(?=([\"'`])(\S{12,200}?)\1)")
+_REST = regex(r"[\"']?(?:=|\s*:)[ \t]*((?:(?!&\w+=)[^\s\"'`]){12,200}?)(?=\n|\Z|&\w+=)")
+_ENDS_SENTENCE = regex(r"\.\s|\n\s*\n")
+_URL = regex(r"(?:://[^\s:/@\"'`<>]{0,64}:|https?://)([^\s/:@\"'`<>{}$]{8,80})@([\w.-]+)")
+_OF_SENTRY = regex(r"[0-9a-f]{32}")
+_OF_NOBODY = regex(r"https?://([\w.-]+\.)?example\.(com|net|org)(:\d+)?[/?][^\s\"'`]*\Z")
+_LOGIN = regex(
     r"(?:Basic |\"auth\": ?\")([0-9A-Za-z+/]{16,}={0,2})"
     r"|(?:-[uU](?:ser)?[ =,\"']+[\w.@-]+[:,%]|auth ?= ?\(\s*[\"'][\w.@-]+[\"'],\s*[\"']|ConvertTo-SecureString [\"'])"
     r"([^\s\"'`<>{}$]{12,80})|echo (?:-n )?[\"']?([^\s\"'`<>{}$/]{12,80})[\"']? ?\|[^\n]{0,80}(?:--password-stdin| -S )"
 )
 """A header, an argument, the option of a command that takes a name and a password, or what is piped into one."""
 _SIGNS_OF_LOGIN = ("Basic ", '"auth"', "-u", "-U", "auth", "-SecureString", " -S ", "-stdin")
-_OPTION = re.compile(
+_OPTION = regex(
     r"(?:-(?<=[\s\"']-)(?:p[\"',= ]{0,4}|[aPw][\"',= ]{1,4})|/(?<=\s/)p:)"
     r"([^\s\"'`<>{}$/\\:;|&,()\[\]]{12,80})(?![^\s\"'`\\;|&,)\]])"
 )
 """The option of a command for a password, as `docker login -p` or `redis-cli -a` has it, with its argument."""
-_NO_HOST = re.compile(r"localhost|127\.[\d.]+|(.*\.)?example(\.\w+)?|host(name)?|\.*")
-_PREFIXED = re.compile(r"[_-](?![0-9a-f]+[LR]\d+\b)[0-9A-Za-z]{32,}(_[0-9a-f]{8})?(?![\w/+-])")
-_PREFIX = re.compile(r"(?<![\w/+.-])[A-Za-z][a-z0-9]{1,9}(_[a-z]{1,5})?\Z")
+_NO_HOST = regex(r"localhost|127\.[\d.]+|(.*\.)?example(\.\w+)?|host(name)?|\.*")
+_PREFIXED = regex(r"[_-](?![0-9a-f]+[LR]\d+\b)[0-9A-Za-z]{32,}(_[0-9a-f]{8})?(?![\w/+-])")
+_PREFIX = regex(r"(?<![\w/+.-])[A-Za-z][a-z0-9]{1,9}(_[a-z]{1,5})?\Z")
 _CLASSES = tuple(map(re.compile, (r"[a-z]", r"[A-Z]", r"\d")))
 
-_PUBLIC = re.compile(
+_PUBLIC = regex(
     r"(?i:0x[0-9a-f]{40}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|([0-9a-f]{1,4}:){6,7}[0-9a-f.]{1,15})\Z"
     r"|Qm[1-9A-HJ-NP-Za-km-z]{44}\Z|AAAA[BCE]3N|LS0tLS1CRUdJTi|MI[IG]|(pk|phc)_|NRJS-|sha\d+-"
 )
 """Addresses (coins, IPv6, IPFS), UUIDs, keys of SSH, of Stripe, PostHog and New Relic; PEM and DER are shapes."""
-_STORED = re.compile(r"\$?[A-Za-z][\w-]*(?::\w+)*\$[^$\s]+\$[^\s]{16}|\$\w{1,12}\$[^\s]{16}|md5[0-9a-f]{32}\Z")
-_SCHEME = re.compile(r"(?<!\$)\{(?!noop|plain|clear)[A-Za-z][\w.-]*\}\Z", re.IGNORECASE)
+_STORED = regex(r"\$?[A-Za-z][\w-]*(?::\w+)*\$[^$\s]+\$[^\s]{16}|\$\w{1,12}\$[^\s]{16}|md5[0-9a-f]{32}\Z")
+_SCHEME = regex(r"(?<!\$)\{(?!noop|plain|clear)[A-Za-z][\w.-]*\}\Z", re.IGNORECASE)
 """Stored forms of a password, before the value or in braces: PHC's string format, crypt(5), RFC 2307, PostgreSQL."""
 _LEET = str.maketrans("013457@$", "oieastas")
-_WORD_FOR_IT = re.compile(r"secret|passwor[dt]|passwd|token")
-_DIGEST = re.compile(r"(?:[0-9A-Fa-f]{8})*")
+_WORD_FOR_IT = regex(r"secret|passwor[dt]|passwd|token")
+_DIGEST = regex(r"(?:[0-9A-Fa-f]{8})*")
 _SIZES = frozenset({32, 40, 56, 64, 96, 128})  # hexadecimal digits of the digests of MD5, SHA-1 and SHA-2
-_ARGUMENT = re.compile(r"[\"']\s*[,)]")
-_CLAIMS = re.compile(r"\.(eyJ[\w-]+)\.", re.ASCII)
-_PLAIN = re.compile(r"(?=.*[0-9A-Za-z]{9})[\w+/.~-]+={0,2}", re.ASCII)
-_HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
-_SIGNED = re.compile(r"(?=.*[a-z])(?=.*[A-Z0-9].*[A-Z0-9])[\w!#%&()*+,./:;<=>?@\[\]^|~-][!#-&(-\[\]-_a-z|~]*", re.ASCII)
+_ARGUMENT = regex(r"[\"']\s*[,)]")
+_CLAIMS = regex(r"\.(eyJ[\w-]+)\.", re.ASCII)
+_PLAIN = regex(r"(?=.*[0-9A-Za-z]{9})[\w+/.~-]+={0,2}", re.ASCII)
+_HEX = regex(r"[0-9a-f]+|[0-9A-F]+")
+_SIGNED = regex(r"(?=.*[a-z])(?=.*[A-Z0-9].*[A-Z0-9])[\w!#%&()*+,./:;<=>?@\[\]^|~-][!#-&(-\[\]-_a-z|~]*", re.ASCII)
 _MIXED = (
     r"[A-Za-z][0-9]+[A-Za-z]+[0-9]|[0-9][A-Za-z]+[0-9]+[A-Za-z]"
     r"|[a-z][A-Z]{1,3}[a-z]{1,2}[A-Z0-9]|[A-Z][a-z]{1,2}[A-Z]{2}|[0-9][a-z]{1,2}[A-Z]|[a-z][A-Z]{1,2}[0-9]"
@@ -105,18 +107,18 @@ NEEDED = (
     r"[_-][0-9A-Za-z]{32}",
 )
 """Expressions for Rust's engine: a text without any of them has no value that `find_random_values` finds."""
-_NO_VALUE = re.compile(
+_NO_VALUE = regex(
     r"://|\.\.\.|[$#%{]\{|(?i:example|hmacsha|pbkdf2|with(?:hmac|rsa|ecdsa))"
     r"|Eby8vdM02x|09d25e094faa6ca2|192b9bdd22ab9ed4|5f352379324c2246|mF_9\.B5f-4"
 )
 """A URL, a value that is cut or put together, an example, the name of an algorithm; keys that everybody knows: that of
 Azure's emulator, those in RFC 6750 and in the documents of FastAPI and Flask, which many projects copy."""
-_REFERS = re.compile(r"(?:[$#%]\{|\{\{[ \t]*[\w.]*|(?:(?:[\w-]|\$\{[\w:.]+\})+:){3,})\Z")
-_HAS_VALUE = re.compile(r"[\w.-]*[ \t]*[:=]")
-_HAS_VALUE_IN_PATH = re.compile(r"[\w.-]*(?:[ \t]*=|:\s|\()")
-_SHORT_HUMP = re.compile(r"[A-Z][a-z](?=[A-Z\d])")
+_REFERS = regex(r"(?:[$#%]\{|\{\{[ \t]*[\w.]*|(?:(?:[\w-]|\$\{[\w:.]+\})+:){3,})\Z")
+_HAS_VALUE = regex(r"[\w.-]*[ \t]*[:=]")
+_HAS_VALUE_IN_PATH = regex(r"[\w.-]*(?:[ \t]*=|:\s|\()")
+_SHORT_HUMP = regex(r"[A-Z][a-z](?=[A-Z\d])")
 _BETWEEN_WORDS = frozenset("_-./:~=")
-_IS_MIXED = re.compile(_MIXED)
+_IS_MIXED = regex(_MIXED)
 _SHORTEST, _SHORTEST_HEX, _READ = 12, 32, 200
 _LEAST_UNLIKELY = 5  # pairs of neighbors
 _REGULAR, _MOST = 0.4, 0.6  # shares of a value: characters that follow the one before, or before that

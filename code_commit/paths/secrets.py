@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from code_commit.paths.escapes import fast_pattern, has_codes, without_escapes, without_signs
 from code_commit.paths.random_values import NEEDED, LikelySecret, find_random_values, is_row
+from code_commit.regex import regex
 
 _COPY = r"([._-](bak|backup|copy|old|orig|prev|saved?|\d+)|~)*"
 _DATA = r"([_-][^.]*)?(\.(cfg|conf|csv|db|enc|ini|json|plist|properties|tfrc|toml|txt|xml|ya?ml))*"
@@ -113,13 +114,13 @@ ENCRYPTING_FILTERS = r"(?s)git-crypt(-.*)?|crypt(_.*)?|sops.*"
 """The filters of git-crypt, of transcrypt (`crypt`, with its contexts), and what SOPS users call theirs."""
 _LETTERS_FIRST = r"\\b([\w=-]{2,})(?=[\[\\(])", r"\1(?<!\\w\1)"
 """`\\b` looked for behind the letters: where the shape begins with them, Python finds it in a twentieth of the time."""
-_TEST = re.compile(
+_TEST = regex(
     r"(?i)(^|/)([^/]+[._-])?(tests?|specs?|testdata|fixtures?|__tests__|phpunit)([._-][^/]*)?(/|\Z)"
     r"|(?-i:[a-z0-9](Tests?|Spec)\.\w+\Z)"
 )
-_PUBLISHED = re.compile("EXAMPLE|Eby8vdM02x")  # in the keys of Amazon's documents; that of Azure's emulator
+_PUBLISHED = regex("EXAMPLE|Eby8vdM02x")  # in the keys of Amazon's documents; that of Azure's emulator
 _TAIL = 24  # characters of a token that are random in a true one
-_PUBLIC_BLOCKS = re.compile(
+_PUBLIC_BLOCKS = regex(
     r"\s*(-----BEGIN (([A-Z0-9]+ )*PUBLIC KEY( BLOCK)?|([A-Z0-9]+ )?CERTIFICATE)-----\r?\n"
     r"((Charset|Comment|Hash|Version): .*\n)*[\s+/0-9=A-Za-z]*-----END \2-----\s*)+"
 )

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from code_commit.codebase.text import header, read_sections, render
+from code_commit.regex import regex
 from code_commit.terminal import shown
 from code_commit.views import FileView
 
 BUILD = "build.sh"
-_ROLE = re.compile(r"^\[(user|assistant)\]\n", re.MULTILINE)  # before each message
+_ROLE = regex(r"^\[(user|assistant)\]\n", re.MULTILINE)  # before each message
 _FAILS_ALREADY = "{}\n\nThe script fails already, before any change:\n\n{}\n\nMake it pass as well."
 _NOTHING = "(It prints nothing.)"
 _FAILED = "The script fails:\n\n{}\n\nFind the cause in the project's files and repair it."

@@ -1,10 +1,10 @@
 """The history in a prompt: what each earlier attempt changed, how it ended, and the LLM's notes on it."""
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from code_commit.regex import regex
 from code_commit.runs.record import Attempt, BuildResult
 from code_commit.runs.words import ending_of, listed
 
@@ -14,7 +14,7 @@ _ENDS_ALONE = (
     "differs from {} in line ends or the last newline alone, which stayed as they were: send that again to write it"
 )
 _STUCK = ": if the cause lies in the project, take another way now; if outside, send ^^^cannot"
-_NUMBER = re.compile(r"\b0x[\da-fA-F]+|(?<!\w)\d+([.,:]\d+)*(?![.,:]?\d)(\s?([mnu\u00b5]?s|min|seconds?|h)\b|(?!\w))")
+_NUMBER = regex(r"\b0x[\da-fA-F]+|(?<!\w)\d+([.,:]\d+)*(?![.,:]?\d)(\s?([mnu\u00b5]?s|min|seconds?|h)\b|(?!\w))")
 _COMPARED_LINES, _COMPARED_CHARACTERS = 20, 20_000
 
 

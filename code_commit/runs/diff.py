@@ -20,6 +20,7 @@ from code_commit.git import Repository
 from code_commit.ownership import Ownership
 from code_commit.paths.checks import file_kind
 from code_commit.paths.secrets import explain_secret
+from code_commit.regex import regex
 from code_commit.runs.renames import find_renames
 
 CONTEXT_LINES = 3  # as git diff
@@ -28,10 +29,10 @@ MOST_LEVELS = 16  # recursions; each takes time for all lines
 MOST_LINES = 250_000  # of both versions together; longer files are replaced whole, to save gigabytes of memory
 Range = tuple[int, int]
 Block = tuple[Range, Range]  # lines of the old version, first to before last, and the new ones in their place
-_OWN_ID = re.compile(rb"[$]Id:(?: (?:[0-9a-f]{40}(?:[0-9a-f]{24})? )?)?[$]")
+_OWN_ID = regex(rb"[$]Id:(?: (?:[0-9a-f]{40}(?:[0-9a-f]{24})? )?)?[$]")
 _FUNCTION_REACH = 500  # lines before a hunk
 # git's own rule, and nested functions
-_FUNCTION = re.compile(rb"[A-Za-z_$]|\s+(?:\w+ ){0,3}(?:def|class|func|fn|function|interface|struct|impl)\b")
+_FUNCTION = regex(rb"[A-Za-z_$]|\s+(?:\w+ ){0,3}(?:def|class|func|fn|function|interface|struct|impl)\b")
 
 
 class FileEdit(NamedTuple):

@@ -15,12 +15,13 @@ from typing import NamedTuple
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.project import AGENT_CONFIG, LOG_FOLDER_SUFFIX, Project
+from code_commit.regex import regex
 from code_commit.runs.record import SCHEMA_VERSION, RunRecord, load_run_record
 from code_commit.status import Status
 from code_commit.terminal import shown
 
 # the time, and the number within that second (before the suffix in older logs)
-_LOG_FOLDER = re.compile(rf"(\d{{4}}(?:-\d\d){{5}})(?:-(\d+))?{LOG_FOLDER_SUFFIX}(?:-(\d+))?")
+_LOG_FOLDER = regex(rf"(\d{{4}}(?:-\d\d){{5}})(?:-(\d+))?{LOG_FOLDER_SUFFIX}(?:-(\d+))?")
 _RUNS = f"$(command ls {AGENT_CONFIG}/logs 2>/dev/null)"
 _COMPLETION = {
     "bash": "_code_commit_runs",

@@ -28,6 +28,7 @@ from code_commit.files import decode_text, folders_of
 from code_commit.paths.names import Fault
 from code_commit.project import Project
 from code_commit.redaction import Redactor
+from code_commit.regex import regex
 from code_commit.runs.renames import find_renames
 from code_commit.runs.words import count
 from code_commit.terminal import shown
@@ -36,7 +37,7 @@ from code_commit.verify.parts import Suspicion
 from code_commit.verify.writing import whole_text, whole_text_as_sent
 
 _SHEBANG, _LOST = b"#!", "\ufffd"
-_NOT_ASCII, _ASCII_WORD = re.compile(r"[^\x00-\x7f]+"), re.compile(r"[A-Za-z]\w+")
+_NOT_ASCII, _ASCII_WORD = regex(r"[^\x00-\x7f]+"), regex(r"[A-Za-z]\w+")
 _FEWEST_LOST, _MOST_COMPARED = 3, 50  # lines
 
 

@@ -4,22 +4,22 @@ Only the file's own code tells: its lines without strings and comments, where no
 that holds markup may have them in its text.
 """
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from html import unescape
 
 from code_commit.changes import EditBlock, FileChange, quoted
+from code_commit.regex import regex
 from code_commit.verify import markdown
 from code_commit.verify.parts import Part, Suspicion, parts_of
 
 _FEW_LINES, _FEW_ENDS = 3, 3
-_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#x?[0-9A-Fa-f]{1,6});")
-_QUOTED = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`[^`\n]*`")
-_REMARK = re.compile(r"//|(?<!\S)(?:\*|#(?!include\b)|--|;|%)|<!--")
+_ENTITY = regex(r"&(?:lt|gt|amp|quot|apos|#x?[0-9A-Fa-f]{1,6});")
+_QUOTED = regex(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`[^`\n]*`")
+_REMARK = regex(r"//|(?<!\S)(?:\*|#(?!include\b)|--|;|%)|<!--")
 _LONG_TEXTS = (('"""', '"""'), ("'''", "'''"), ("/*", "*/"))
-_MARKUP = re.compile(r"</[\w.:-]*>|/>")
-_ESCAPES = re.compile(r"\\(.)")
+_MARKUP = regex(r"</[\w.:-]*>|/>")
+_ESCAPES = regex(r"\\(.)")
 _ALIKE = str.maketrans("“”„‟″‘’‚‛′–—−‐‒", "\"\"\"\"\"'''''-----", "\u200b\u200c\u200d\u2060\ufeff")  # noqa: RUF001 - these are meant  # fmt: skip
 
 

@@ -10,18 +10,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from code_commit.changes import EditBlock, FileChange
+from code_commit.regex import regex
 from code_commit.verify import markdown
 from code_commit.verify.escapes import is_escaped
 from code_commit.verify.frames import find_frame, find_label
 from code_commit.verify.parts import INSTEAD, Part, Surroundings, Suspicion, parts_of
 
-_DIFF = re.compile(
+_DIFF = regex(
     r"\s*(?:diff --git |--- .+\n\+\+\+ |@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|@@(?: .*)?\n"
     r"|\*\*\* (?:Begin Patch|(?:Update|Add) File: ))"
 )
-_LABEL = re.compile(r"={3,} (.+) ={3,}|(?i:(?:file|path): ?)?[`'\"]?([^\s`'\"]+?)[`'\"]?:?")
-_NUMBERED = re.compile(r"\s*[L\[(]?(\d{1,9})(?:[\])]?: ?|[.)\]] | ?[|\u2502] ?|\t|\u2192)(.*)")
-_NUMBER = re.compile(r"\s*(\d{1,9})(?:[^\w\s]? |\Z)(.*)")  # where the rest is the file's
+_LABEL = regex(r"={3,} (.+) ={3,}|(?i:(?:file|path): ?)?[`'\"]?([^\s`'\"]+?)[`'\"]?:?")
+_NUMBERED = regex(r"\s*[L\[(]?(\d{1,9})(?:[\])]?: ?|[.)\]] | ?[|\u2502] ?|\t|\u2192)(.*)")
+_NUMBER = regex(r"\s*(\d{1,9})(?:[^\w\s]? |\Z)(.*)")  # where the rest is the file's
 # groups: the opening and the middle marker; others close a block
 _MARKER = r"(?m)^(?:(<{5,9}(?: .*)?|-{5,9} SEARCH.*)|(={5,9})|>{5,9}(?: .*)?|\+{5,9} REPLACE.*)$\n?"
 _FEW_LINES = 3

@@ -6,18 +6,19 @@ from itertools import islice
 
 from code_commit.changes import quoted
 from code_commit.codebase.text import read_header
+from code_commit.regex import regex
 from code_commit.verify.parts import INSTEAD, Part, Surroundings, Suspicion
 
-_TAG = re.compile(r"</([\w:.\u2016\uff5c|-]+)>")
-_TAGS = re.compile(r"(?:</[\w:.\u2016\uff5c|-]+>\s*)+\Z")  # at the end of a line
+_TAG = regex(r"</([\w:.\u2016\uff5c|-]+)>")
+_TAGS = regex(r"(?:</[\w:.\u2016\uff5c|-]+>\s*)+\Z")  # at the end of a line
 _CDATA, _CDATA_END = "<![CDATA[", "]]>"
-_OPENING_TAG = re.compile(r"\s*<([A-Za-z][\w:.-]*)(?:\s[^<>\n]*)?(?<!/)>[ \t\r]*\n")
-_TOKEN = re.compile(r"<[|\uff5c][^<>\n]{1,40}[|\uff5c]>|<(?:end_of_\w+|eo[st])>|\[/INST\]")
-_HTML = re.compile(
+_OPENING_TAG = regex(r"\s*<([A-Za-z][\w:.-]*)(?:\s[^<>\n]*)?(?<!/)>[ \t\r]*\n")
+_TOKEN = regex(r"<[|\uff5c][^<>\n]{1,40}[|\uff5c]>|<(?:end_of_\w+|eo[st])>|\[/INST\]")
+_HTML = regex(
     r"(?i)(?:html|head|body|main|header|footer|nav|aside|section|article|div|span|p|a|center|table|t(?:able|body|head|foot|r|d|h)"
     r"|ul|ol|li|dl|form|fieldset|select|noscript|script|style|font|b|i|link|meta|base|br|hr|img|input|!doctype)"
 )  # a template may close what another one opened
-_HEREDOC = re.compile(r"<<-?[ \t]*[\"']?(\w+)[\"']?")
+_HEREDOC = regex(r"<<-?[ \t]*[\"']?(\w+)[\"']?")
 _LAST_LINES, _LONGEST_END = 6, 2_000  # lines, characters that may hold them
 _MOST_LABELS = 100  # that are looked up
 

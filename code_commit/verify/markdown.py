@@ -8,26 +8,27 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from code_commit.changes import Edit, EditBlock, FileChange, FileRemoval, FileReplacement
+from code_commit.regex import regex
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
 
-_FENCE_LINE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
-_FIRST_LINE = re.compile(r"\s*(`{3,}|~{3,})([^`\n]*)(?:\n|\Z)")
-_LAST_LINE = re.compile(r"(?:\A|\n)[ \t]*(`{3,}|~{3,})\s*\Z")
-_INNER = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*(\S*)", re.MULTILINE)
+_FENCE_LINE = regex(r"^[ \t]*(?:`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
+_FIRST_LINE = regex(r"\s*(`{3,}|~{3,})([^`\n]*)(?:\n|\Z)")
+_LAST_LINE = regex(r"(?:\A|\n)[ \t]*(`{3,}|~{3,})\s*\Z")
+_INNER = regex(r"^ {0,3}(`{3,}|~{3,})[ \t]*(\S*)", re.MULTILINE)
 _LONGEST_END = 200  # characters that may hold the last line
 _LONGEST_LEXED = 300_000  # characters
 _TEXTS = (("Literal", "String"), ("Comment",), ("Name", "Constant"))  # the last is what YAML has below `|`
 
 # what may hold fences of its own; no .txt that a program reads
-DOCUMENT = re.compile(
+DOCUMENT = regex(
     r"(?i)\.(?:md|mdx|mdc|markdown|mdown|mkdn?|[rq]md|rst|rest|adoc|asciidoc|asc|org|textile|wiki|text|typ|gmi|feature|livemd)\Z"
     r"|(?:\A|/)(?:readme|(?!requirements|constraints|robots|cmakelists)[^/]*\.txt)\Z"
 )
-_TEMPLATE = re.compile(r"(?i)\.(?:j2|jinja2?|njk|tmpl|tpl|hbs|mustache|liquid|erb|eex|ejs|prompt|template)\Z")
-_EXAMPLE = re.compile(r"(?i)\.(?:example|sample|dist)\Z")
-_SAMPLES = re.compile(r"(?i)(?:\A|/)(?:testdata|fixtures?|snapshots?|__snapshots__|goldens?)/")
+_TEMPLATE = regex(r"(?i)\.(?:j2|jinja2?|njk|tmpl|tpl|hbs|mustache|liquid|erb|eex|ejs|prompt|template)\Z")
+_EXAMPLE = regex(r"(?i)\.(?:example|sample|dist)\Z")
+_SAMPLES = regex(r"(?i)(?:\A|/)(?:testdata|fixtures?|snapshots?|__snapshots__|goldens?)/")
 
 _ANY_TEXT = ("", "text", "txt", "plain", "plaintext", "code", "file")  # say nothing of a language
 _KINSHIPS = tuple(

@@ -20,10 +20,11 @@ from urllib.parse import unquote
 from code_commit.changes import SuspicionRule
 from code_commit.paths import decoration
 from code_commit.paths.names import Fault
+from code_commit.regex import regex
 from code_commit.terminal import shown
 
 _ALONE = "alone after the carets"
-_ROUTE = re.compile(r"(?i)%5b[^/]*%5d")  # [id] in a URL: no framework takes that spelling
+_ROUTE = regex(r"(?i)%5b[^/]*%5d")  # [id] in a URL: no framework takes that spelling
 _MOST_DECORATED = 1_000  # new paths with odd characters that are looked at
 
 

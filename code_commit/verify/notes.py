@@ -17,13 +17,14 @@ from code_commit.git import UnansweredError, match_patterns
 from code_commit.paths import names
 from code_commit.paths.secrets import is_secret_name
 from code_commit.project import Project
+from code_commit.regex import regex
 from code_commit.terminal import shown
 from code_commit.verify import Rules, ignored
 from code_commit.verify.markdown import fits, is_any_text
 from code_commit.verify.proposals import Proposal, find_proposals, read_texts
 
-_TRANSCRIPT = re.compile(r"\s*(?:>>>|\$|In \[\d+\]:) ")
-_ELIDED = re.compile(r"\W*(?:\.{3}|\u2026).*")
+_TRANSCRIPT = regex(r"\s*(?:>>>|\$|In \[\d+\]:) ")
+_ELIDED = regex(r"\W*(?:\.{3}|\u2026).*")
 _FEWEST, _MANY = 3, 10  # lines of a fence that may be those of a file that nothing names
 _MOST_PROPOSALS, _MOST_SEARCHED, _MOST_FILES = 200, 8, 20
 _LIKE = 0.6  # the ratio of difflib from which a line is a changed one

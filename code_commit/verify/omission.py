@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from typing import NamedTuple
 
+from code_commit.regex import regex
 from code_commit.verify.markdown import is_document, is_sample, lexer_of
 from code_commit.verify.placeholders import COMMENT, find_placeholder
 
@@ -25,21 +26,21 @@ _LIKE = 0.6  # the ratio of difflib from which a line is a changed one
 _LONGEST_LINE = 400
 _LONGEST_LEXED = 300_000  # characters
 _DIRECTIVES = (("Preproc",), ("PreprocFile",))  # pygments' kinds of comments that are none
-_WORD = re.compile(r"[^\W\d_]")
+_WORD = regex(r"[^\W\d_]")
 _DOTS = r"(?:\.{3,}|[\u2026\u22ee\u22ef]+)"
 # dots beside nothing but punctuation, dots with a blank behind them, and dots at both ends
-_DOTTED = re.compile(rf"\W*{_DOTS}\W*|[^\w.\u2026]*{_DOTS}(?=\W*\s).*|[^\w.\u2026]*{_DOTS}.*{_DOTS}\W*")
+_DOTTED = regex(rf"\W*{_DOTS}\W*|[^\w.\u2026]*{_DOTS}(?=\W*\s).*|[^\w.\u2026]*{_DOTS}.*{_DOTS}\W*")
 # in brackets, of any width, two words or one that is not ASCII, and no sign of code
-_BRACKETED = re.compile(r"[(\[<{\uff08\u3010](?=.*(?:\w\s+\w|[^\x00-\x7f\W]))[^()\[\]<>{}=;:\"]*[)\]>}\uff09\u3011]\W*")
+_BRACKETED = regex(r"[(\[<{\uff08\u3010](?=.*(?:\w\s+\w|[^\x00-\x7f\W]))[^()\[\]<>{}=;:\"]*[)\]>}\uff09\u3011]\W*")
 # the same with a colon, if it has four words at least
-_SENTENCE = re.compile(r"[(\[<{](?=(?:\S+\s+){4})[^()\[\]<>{}=;\"]*[)\]>}]\W*")
-_QUOTED_CODE = re.compile(r"`[^`]+`|(?<![\w.])[\w.-]*/[\w./-]+|\b\w[\w-]*\.[a-z]\w*\b")  # and paths
-_REMARK = re.compile(r"[^=;{}()\[\]<>\"#$%&+|\\/@~^`]*")
-_SENTENCE_END = re.compile(r"[.!\u2026\u3002\uff01]\W*\Z")
+_SENTENCE = regex(r"[(\[<{](?=(?:\S+\s+){4})[^()\[\]<>{}=;\"]*[)\]>}]\W*")
+_QUOTED_CODE = regex(r"`[^`]+`|(?<![\w.])[\w.-]*/[\w./-]+|\b\w[\w-]*\.[a-z]\w*\b")  # and paths
+_REMARK = regex(r"[^=;{}()\[\]<>\"#$%&+|\\/@~^`]*")
+_SENTENCE_END = regex(r"[.!\u2026\u3002\uff01]\W*\Z")
 _LEAST_OF_ALL = 3  # lines of a file of which nothing is left
 _FEW_WORDS = 5  # fewer of them around a colon are a setting
 _MOST_CODE = 2_000  # lines of the old file that are compared with a remark
-_MARKED = re.compile(rf"(?:{COMMENT}|-#|@\*|\{{\{{/\*|['!/])\s")  # a comment of some language
+_MARKED = regex(rf"(?:{COMMENT}|-#|@\*|\{{\{{/\*|['!/])\s")  # a comment of some language
 
 
 Span = tuple[int, int]

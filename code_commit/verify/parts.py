@@ -1,16 +1,16 @@
 """The texts of an answer that are judged one by one, a whole file or the lines of an edit, and what is found."""
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from code_commit.changes import EditBlock, FileChange, FileReplacement, SuspicionRule
+from code_commit.regex import regex
 from code_commit.verify import markdown
 
 INSTEAD = "send the file's own lines alone, all of them"
-_PATCH = re.compile(r"(?i)\.(?:cocci|diff|dpatch|patch|rej)\Z")
-_OF_TESTS = re.compile(r"(?i)(?:\A|/)(?:tests?|specs?|testdata|fixtures?|snapshots?|goldens?)/")
-_TABLE = re.compile(r"(?i)\.(?:csv|dat|log|out|properties|psv|tab|tsv|ya?ml)\Z")  # lines begin with numbers and signs
+_PATCH = regex(r"(?i)\.(?:cocci|diff|dpatch|patch|rej)\Z")
+_OF_TESTS = regex(r"(?i)(?:\A|/)(?:tests?|specs?|testdata|fixtures?|snapshots?|goldens?)/")
+_TABLE = regex(r"(?i)\.(?:csv|dat|log|out|properties|psv|tab|tsv|ya?ml)\Z")  # lines begin with numbers and signs
 
 
 class Suspicion(NamedTuple):

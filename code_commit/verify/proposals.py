@@ -11,39 +11,40 @@ from typing import Literal, NamedTuple
 from code_commit.changes import Note
 from code_commit.codebase.text import read_header
 from code_commit.paths.escapes import without_escapes
+from code_commit.regex import regex
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)")
-_QUOTE = re.compile(r"\A>(?: >)*(?: |$)")
-_HEADER = re.compile(
+_FENCE = regex(r" {0,3}(`{3,}|~{3,})([^`]*)")
+_QUOTE = regex(r"\A>(?: >)*(?: |$)")
+_HEADER = regex(
     r"\*{3} (?:Update|Add|Delete) File: (?P<patch>.+)|diff --git a/.+ b/(?P<git>.+)"
     r"|(?:\+{3}|-{3}) (?:[ab]/)?(?P<unified>[^\s]+)(?:\t.*)?"
 )
 _FILE_TAGS = (
-    re.compile(r"<(?:path|file|filename|file_path)>([^<>]+)</\w+>"),
-    re.compile(r"(?:\$ )?cat\s*>\s*[\"']?([^\s\"']+)[\"']?\s*<<-?\s*[\"'\\]?\w+[\"']?"),
-    re.compile(r"(?:\$ )?cat\s*<<-?\s*[\"'\\]?\w+[\"']?\s*>\s*[\"']?([^\s\"']+)[\"']?"),
+    regex(r"<(?:path|file|filename|file_path)>([^<>]+)</\w+>"),
+    regex(r"(?:\$ )?cat\s*>\s*[\"']?([^\s\"']+)[\"']?\s*<<-?\s*[\"'\\]?\w+[\"']?"),
+    regex(r"(?:\$ )?cat\s*<<-?\s*[\"'\\]?\w+[\"']?\s*>\s*[\"']?([^\s\"']+)[\"']?"),
 )
 _SEARCH, _MIDDLE, _REPLACE = (
-    re.compile(mark) for mark in (r"<{5,9}(?: .*)?|-{5,9} ?SEARCH.*", r"={5,9}", r">{5,9}(?: .*)?|\+{5,9} ?REPLACE.*")
+    regex(mark) for mark in (r"<{5,9}(?: .*)?|-{5,9} ?SEARCH.*", r"={5,9}", r">{5,9}(?: .*)?|\+{5,9} ?REPLACE.*")
 )
-_NAMING = re.compile(r"[^\s*`\"'()\[\]<>#:,=]*\w[^\s*`\"'()\[\]<>#:,=]*")
-_COMMENT = re.compile(r"\s*(?:#|//|--|/\*|<!--|;|%)")
-_QUOTED_NAME = re.compile(r"[\"']([^\"'\s<>]{1,200})[\"']")
-_OPENING_TAG = re.compile(r"\s*<[A-Za-z][\w-]* [^<>]*>(?!.*</)")
-_PARAMETER = re.compile(r"<\w+(?:=\w+| name=\"\w+\")>|</\w+>$")
-_A_TAG = re.compile(r"</?[\w:.-]+(?:[ =][^<>]*)?>")
+_NAMING = regex(r"[^\s*`\"'()\[\]<>#:,=]*\w[^\s*`\"'()\[\]<>#:,=]*")
+_COMMENT = regex(r"\s*(?:#|//|--|/\*|<!--|;|%)")
+_QUOTED_NAME = regex(r"[\"']([^\"'\s<>]{1,200})[\"']")
+_OPENING_TAG = regex(r"\s*<[A-Za-z][\w-]* [^<>]*>(?!.*</)")
+_PARAMETER = regex(r"<\w+(?:=\w+| name=\"\w+\")>|</\w+>$")
+_A_TAG = regex(r"</?[\w:.-]+(?:[ =][^<>]*)?>")
 _MOST_WORDS = 2  # on the line that names a file: the path, and a word such as `File:`
 _FEW_WORDS = 3  # of them are more beside a file that no fence encloses
 _MOST_BELOW = 200  # lines of such a file
 _ABOVE = 3  # lines between that line and the change
-_STRING = re.compile(
+_STRING = regex(
     r"\"\"\"(?s:(.{1,20000}?))\"\"\"|\'\'\'(?s:(.{1,20000}?))\'\'\'|`([^`]{2,20000})`"
     r"|\"((?:[^\"\\\n]|\\.){0,200000})\"|'((?:[^'\\\n]|\\.){0,20000})'"
 )
 _BEFORE_CALL, _BEHIND_CALL = 3, 80  # lines around the path of a call that may be the call's
 _MOST_STRINGS, _MOST_CALLS, _LONGEST_LINE = 40, 200, 400
 _OPTIONS = r"(?:\s+-[\w-]+(?:=\S+)?)*"
-_COMMAND = re.compile(
+_COMMAND = regex(
     rf"(?:.*[;&|]\s*)?(?:\$ |sudo\s+)*(?:git{_OPTIONS}\s+)?"
     rf"(?:(?:rm|mv|unlink|truncate|Remove-Item|Move-Item|del){_OPTIONS}\s+(?P<all>\S.*)"
     r"|(?:sed|perl|ruby|gawk)\s+(?=.*\s?-\w*i)(?P<edited>\S.*)"
@@ -51,7 +52,7 @@ _COMMAND = re.compile(
     r"|(?![#<]).*?(?<![-=<\w>])>{1,2}\|?\s*(?P<into>[^\s>&|]+).*"
 )
 """Commands that change the files on their line, all of them or the last one, and what writes into a file."""
-_BEGINS = re.compile(r"(?:\$ |sudo |git (?:rm|mv) |(?:cat|echo|printf|tee|sed|perl|rm|mv|cp|mkdir)\s+[^A-Z\s]\S*\s)")
+_BEGINS = regex(r"(?:\$ |sudo |git (?:rm|mv) |(?:cat|echo|printf|tee|sed|perl|rm|mv|cp|mkdir)\s+[^A-Z\s]\S*\s)")
 _OF_SHELL = frozenset(["", "sh", "bash", "shell", "zsh", "console", "powershell", "ps1", "pwsh", "cmd", "bat"])
 
 

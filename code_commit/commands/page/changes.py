@@ -4,12 +4,13 @@ import re
 from typing import NamedTuple
 
 from code_commit.changes import Action, AppliedChange
+from code_commit.regex import regex
 from code_commit.runs.diff import NOT_SHOWN, kind_of
 
-_NOT_SHOWN = re.compile(re.escape(NOT_SHOWN.decode().strip()).replace("%s", "(.+)"))
-_HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d+)? \+(\d{1,9})(?:,\d+)? @@")
+_NOT_SHOWN = regex(re.escape(NOT_SHOWN.decode().strip()).replace("%s", "(.+)"))
+_HUNK = regex(r"@@ -(\d{1,9})(?:,\d+)? \+(\d{1,9})(?:,\d+)? @@")
 _OLD_NAME, _NEW_NAME = "rename from ", "rename to "
-_MODE = re.compile(r"(new file|deleted file|old|new) mode ([0-7]{6})")
+_MODE = regex(r"(new file|deleted file|old|new) mode ([0-7]{6})")
 
 
 class Line(NamedTuple):

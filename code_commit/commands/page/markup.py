@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from code_commit.commands.page.changes import FileDiff, Hunk, Line
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.files import CHUNK, open_regular, read_ends
+from code_commit.regex import regex
 from code_commit.terminal import render, shown
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ SEARCHED_LINES = 300  # last lines that are searched for the first error
 LAST_LINES = 12
 _NAMES = {"nf": "f", "fm": "f", "nc": "f", "nd": "f", "nb": "b", "bp": "b", "na": "b", "nt": "k", "ow": "k", "no": "m"}
 _NO_MARKS = ((0, 0), (0, 0))
-_ERROR = re.compile(r"(?i)(?<![\w/])(\w*error|fatal|fail(ed|ure|ures)?|panicked|traceback|\w*exception|undefined)\b|✗")
-_NO_ERROR = re.compile(r"(?i)\b(0|no) (errors?|fail(ed|ures?))\b")
-_OPTION = re.compile(r"(?<!\S)-\S+")  # of a command that a build prints, such as -Werror, --fail-fast
+_ERROR = regex(r"(?i)(?<![\w/])(\w*error|fatal|fail(ed|ure|ures)?|panicked|traceback|\w*exception|undefined)\b|✗")
+_NO_ERROR = regex(r"(?i)\b(0|no) (errors?|fail(ed|ures?))\b")
+_OPTION = regex(r"(?<!\S)-\S+")  # of a command that a build prints, such as -Werror, --fail-fast
 
 
 def highlighted(path: str, texts: Sequence[str]) -> list[list[Piece]]:
