@@ -5,7 +5,7 @@ import shlex
 import textwrap
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -260,6 +260,13 @@ def _section(part: _Part) -> str:
     return "\n".join([f"# {title}", *inside, ""])
 
 
+def _yields(kind: dict[str, Any], folder: Folder, found: Iterable[_Part]) -> bool:
+    """Tell whether a kind's sources are for another one's build, one that does not fail for want of tests."""
+    names = kind.get("unless", "")
+    others = [part for part in found if set(names.split()) & set(part.kind["markers"].split())]
+    return folder.has(names) and (not others or any(part.can_pass for part in others))
+
+
 def _find_all(folder: Folder, kinds: Sequence[dict[str, Any]], name: str) -> list[_Part]:
     """Try the kinds in their order; the first of each name counts that can be built, else the first."""
     facts: Facts | None = None
@@ -267,7 +274,7 @@ def _find_all(folder: Folder, kinds: Sequence[dict[str, Any]], name: str) -> lis
     for kind in kinds:
         earlier = found.get(kind["name"])
         marker = None if earlier and earlier.lines else next(folder.find(kind["markers"]), None)
-        if marker is None or folder.has(kind.get("unless", "")) or ("with" in kind and not folder.has(kind["with"])):
+        if marker is None or _yields(kind, folder, found.values()) or ("with" in kind and not folder.has(kind["with"])):
             continue
         facts = facts or read_facts(folder)
         if not facts.values["manager"].startswith(kind.get("manager", "")):

@@ -725,7 +725,16 @@ PARTS = {
     "folders of CMake": ({"CMakeLists.txt": "add_subdirectory(a)", "a/CMakeLists.txt": ""}, "CMake", ""),
     "tests of Python": ({"setup.py": "", "tests/test_a.py": ""}, "Python", ""),
     "what git ignores mostly": ({"go.mod": "", "node_modules/a/package.json": "{}", "vendor/a/setup.py": ""}, "Go", ""),
-    "Swift": ({"Package.swift": "", "CMakeLists.txt": "", "Sources/a/CMakeLists.txt": ""}, "Swift", ""),
+    "Swift": (
+        {"Package.swift": "", "Tests/a.swift": "", "CMakeLists.txt": "", "Sources/a/CMakeLists.txt": ""},
+        "Swift",
+        "",
+    ),
+    "a package of Swift around a library in C": (
+        {"Package.swift": "", "CMakeLists.txt": "", "meson.build": "", "src/a.c": ""},
+        "CMake",
+        "Swift (Package.swift)",
+    ),
     "tests of a package": (
         {"package.json": '{"scripts": {"test": "x"}}', "test/a.test.js": "", "test/b/c.test.js": ""},
         "JavaScript",
