@@ -123,7 +123,8 @@ def _with_job(reply: Reply) -> Reply:
 
 def _last_job(events: list[Any]) -> dict[str, Any]:
     """Return the last job of a stream, {} without one. If it lacks an answer, that stands in the events before it."""
-    jobs = [part for event in events for part in (event, member(event, "response")) if is_job(part)]
+    parts = (part for event in events for part in (event, member(event, "response")))
+    jobs: list[dict[str, Any]] = [part for part in parts if is_job(part)]
     items = [member(event, "item") for event in events if text_of(event, "type") == "response.output_item.done"]
     if jobs and items and not list_of(jobs[-1], "output"):
         return jobs[-1] | {"output": items}
