@@ -253,7 +253,7 @@ def require_git(root: Path) -> str:
     git = find_program("git", root)
     if git is None:
         message = "git is not installed, or not on the PATH: code-commit cannot work without it"
-        raise NotSetUpError(f"{message}; one that lies inside the project does not count")
+        raise NotSetUpError(f"{message}; a git inside the project is not used")
     return git
 
 

@@ -202,10 +202,10 @@ class Settings(NamedTuple):
         str, Setting("the LLM that chooses the files of a rollup (default: model)", "MODEL"), MODEL, ROLLUP
     ] = ""
     base_url: Annotated[
-        str, Setting("the API's address if not the vendor's; required for chat:", "URL"), RESUME, ROLLUP
+        str, Setting("the API's address, if it is not the vendor's; required for chat:", "URL"), RESUME, ROLLUP
     ] = ""
     fallback_model: Annotated[str, Setting("takes over if the model cannot be asked", "MODEL"), MODEL] = ""
-    fallback_base_url: Annotated[str, Setting("the fallback's address if not the vendor's", "URL")] = ""
+    fallback_base_url: Annotated[str, Setting("the fallback's address, if it is not the vendor's", "URL")] = ""
     key_command: Annotated[
         str,
         CommandSetting("a program that prints the API key, run once, and again if the key is refused", "COMMAND"),
@@ -263,7 +263,7 @@ class Settings(NamedTuple):
     ] = ()
     strict: Annotated[
         bool,
-        Setting("reject changes to an existing file that the rollup lacks or has in another version"),
+        Setting("reject changes to an existing file that the rollup lacks or shows in another version"),
         APPLY,
         GUARD,
     ] = False

@@ -133,7 +133,7 @@ def explain_overruled(settings: Settings) -> list[str]:
     told = [name for name in told if project[name] != own.get(name)]
     values = ", ".join(f"{name} = {shown(json.dumps(project[name]))}" for name in told)
     where = f"{AGENT_CONFIG}/{CONFIG_FILE}"
-    return [f"{where} has {values}, and so overrules what you set elsewhere: is the file yours?"] if told else []
+    return [f"{where} sets {values}, which overrides your own settings: is the file yours?"] if told else []
 
 
 def read_user_settings(project: Project | None, environment: Mapping[str, str], problems: list[str]) -> dict[str, Any]:

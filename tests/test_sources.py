@@ -79,7 +79,7 @@ def test_a_project_that_overrules_what_guards_the_user_is_told(project_folder, u
     loose = 'sandbox = "off"\nmax_cost = 90\napprove = false\nmax_repairs = 2\nrollback = true\n'
     write(project_folder / "agent-config", loose)
     write(user, 'sandbox = "strict"\nmax_cost = 1\napprove = true\nmax_repairs = 1\nrollback = true\n')
-    words = 'has max_cost = 90.0, approve = false, sandbox = "off", and so overrules what you set elsewhere'
+    words = 'sets max_cost = 90.0, approve = false, sandbox = "off", which overrides your own settings'
     assert words in said_by(run_code_commit(project_folder, *recorded(project_folder, RIGHT)))
     assert "overrules" not in said_by(
         run_code_commit(project_folder, "check", env={"CODE_COMMIT_USER_SETTINGS": "off"})
@@ -197,9 +197,9 @@ def test_what_an_answer_could_write_is_not_read_and_said(place, project, tmp_pat
     variables = {"XDG_CONFIG_HOME": str(home)}
     assert load_settings(project, {}, variables).max_repairs == 3
     assert not load_keys(project, variables)
-    assert "none of your own settings and keys is read" in find_user_folder(project, variables).warnings[0]
+    assert "so your own settings and keys there are not read" in find_user_folder(project, variables).warnings[0]
     done = run_code_commit(project.root, "check", *replay(project.root), env=variables)
-    assert "none of your own settings and keys is read" in said_by(done)
+    assert "so your own settings and keys there are not read" in said_by(done)
 
 
 def test_a_home_that_is_the_project_has_no_settings_of_the_user(project):

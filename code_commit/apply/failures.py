@@ -37,7 +37,7 @@ class ChangedSinceError(ApplyError):
         names = ", ".join(map(shown, self.paths))
         first = f"the run {later} changed that later: undo it first with code-commit undo {later}; " if later else ""
         super().__init__(
-            f"changed since that run, so nothing was restored: {names}; {first}--force restores all the same, "
+            f"changed since that run, so nothing was restored: {names}; {first}--force restores anyway, "
             "and then code-commit undo latest brings these edits back"
         )
 

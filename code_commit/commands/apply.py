@@ -28,9 +28,9 @@ from code_commit.workflow import build_project, change_files, end_dry, verify_re
 
 DESCRIPTION = """\
 Verifies and applies a saved response, all of it or nothing, as a run does; no
-LLM is asked. Exits with 0 if it was applied; with --build, with 0 if the build
-passed, else with 1. Exits with 4 if the response was rejected, or says that the
-LLM cannot do the task."""
+LLM is asked. Exits with 0 if it was applied and, with --build, the build
+passed; with 1 if the build failed; with 4 if the response was rejected, or says
+that the LLM cannot do the task."""
 
 EXAMPLES = """\
 code-commit apply answer.txt

@@ -25,9 +25,9 @@ DESCRIPTION = """\
 Makes every check that a run makes before it starts, with the same options, and
 prints each with its verdict, problems first. The codebase is made and measured
 only when nothing else is wrong. Nothing leaves this machine (an LLM's server on
-it is asked for its window), and nothing is written. Exits with 0 when a run
-could start, else with 2. With --build it then runs build.sh once, for which no
-task and no key are needed; if that alone fails, it exits with 1. With --json:
+it is asked for its models and window), and nothing is written. Exits with 0
+when a run could start, else with 2. With --build it then runs build.sh once,
+even without a task or a key, and exits with 1 if only that fails. With --json:
 {"ready", "checks", "warnings"}."""
 
 EXAMPLES = """\
@@ -97,7 +97,7 @@ def _end(report: Report, project: Project, *, is_ready: bool, blamed: str) -> st
             return f"Ready, but {blamed}: a run would end after its first build."
         return "Ready, but the build fails: a run has to repair that too; code-commit repair does so without a task."
     if any(warning.kind == "server" for warning in report.warnings):
-        return "Ready, but for what the server answers: see the note. A run would try it all the same."
+        return "Ready, except for the server: see the note. A run would still try it."
     return "Ready: run code-commit with these options."
 
 

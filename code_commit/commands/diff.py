@@ -41,8 +41,8 @@ from code_commit.trust import find_program, find_top, is_inside, outside_environ
 
 DESCRIPTION = """\
 Prints everything that the latest run (or the named one) changed, with new and
-removed files: one diff, which git apply --whitespace=nowarn reads. It does not
-depend on what happened to the tree since. Without RUN it passes over runs that
+removed files: one diff, which git apply --whitespace=nowarn reads. Later
+changes of the tree do not affect it. Without RUN it passes over runs that
 applied nothing. After -- name the files, folders or patterns to show, from the
 project's root. A terminal gets colors and git's pager. Each test, CI file and
 build file in the diff is named on standard error. Exits with 1 if the log no

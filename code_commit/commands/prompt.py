@@ -14,7 +14,7 @@ from code_commit.runs.progress import Progress
 
 DESCRIPTION = """\
 Prints the prompt that a run with these options would send first, to paste into
-any chat. No key is needed, nothing is sent out of this machine or written.
+any chat. It needs no key, sends nothing out of this machine and writes nothing.
 Where an LLM would choose the files of the run, the prompt has those that fit.
 Give the answer to code-commit apply."""
 

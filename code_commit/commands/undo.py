@@ -43,8 +43,8 @@ DESCRIPTION = """\
 Puts back what a run changed, byte for byte and mode for mode: the named run, or
 the latest one that is not undone. If one of its files changed since, nothing is
 put back, and it exits with 1. Runs that applied nothing (a dry run, a rejected
-answer) are passed over. If the latest answer changed no file, it names the run
-before and exits with 2. An undo is a run too; undo it by name."""
+answer) are passed over. If the latest answer changed no file, it names the
+previous run and exits with 2. An undo is a run too; undo it by name."""
 
 EXAMPLES = """\
 code-commit undo

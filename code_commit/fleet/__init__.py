@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple, get_args
 
 DESCRIPTION = """\
 Runs many tasks over many trees: TASKS has a JSON object per line (id,
-repository, query, and if need be commit, rollup, settings ...; --schema prints
+repository, query, optionally commit, rollup, settings ...; --schema prints
 the schema). Each runs in a fresh clone: code-commit rollup, run and diff. Its
 results go to OUT/ID/, and a line to OUT/results.jsonl. Started again, the fleet
 continues: a task with a result runs again only when its line has changed. With

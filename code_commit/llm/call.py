@@ -319,6 +319,6 @@ def truncated_prompt(call: Call, what: str, estimate: int, answer: str) -> LLMEr
     return LLMError(
         f"{call.endpoint.host} {what} of a prompt of about {estimate:,}: it cuts off what does not fit into its "
         "window. Make the window larger (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx in the Modelfile); "
-        f"`code-commit apply {kept}` applies the answer all the same",
+        f"`code-commit apply {kept}` applies the answer anyway",
         "too_long",
     )
