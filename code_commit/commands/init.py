@@ -82,6 +82,7 @@ _USERS_OWN = """\
 # X-Token = {env = "GATEWAY_TOKEN"}
 """
 _PART = "Runs here see and change this folder alone, not the rest of the repository {}."
+_IGNORED = f"git ignores {BUILD_SCRIPT}: git add -f {BUILD_SCRIPT} commits it"
 _NO_REPOSITORY = "This is not a git repository: git init makes one, to show what changed."
 
 
@@ -201,9 +202,10 @@ def _write_build_script(project: Project) -> list[str]:
     with project.build_script.open("xb") as file:
         file.write(script)
     project.build_script.chmod(0o755)
+    ignored = [_IGNORED] if project.git and ignored_paths(project, [BUILD_SCRIPT]) else []
     if found:
-        return [f"wrote {BUILD_SCRIPT} for {', '.join(found.titles)}: read it and run it once", *found.notes]
-    return [f"wrote {BUILD_SCRIPT}: put your build and test commands into it"]
+        return [f"wrote {BUILD_SCRIPT} for {', '.join(found.titles)}: read it and run it once", *found.notes, *ignored]
+    return [f"wrote {BUILD_SCRIPT}: put your build and test commands into it", *ignored]
 
 
 def _ignore_environments(project: Project) -> list[str]:

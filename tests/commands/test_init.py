@@ -257,6 +257,13 @@ def test_what_init_says_of_many_parts_breaks_no_word(tmp_path: Path, run_code_co
     assert all(f"a_part_of_the_project_{number}/Cargo.toml" in done.stdout for number in range(4)), done.stdout
 
 
+def test_a_build_script_that_git_ignores_is_told(tmp_path: Path, run_code_commit: Run):
+    git(lay(tmp_path, {"go.mod": "", ".gitignore": "/*build*\n"}), "init")
+    assert "\ngit ignores build.sh: git add -f build.sh commits it\n" in run_code_commit(tmp_path, "init").stdout
+    git(tmp_path, "add", "-f", "build.sh")
+    assert git(tmp_path, "ls-files") == "build.sh\n"
+
+
 def test_outside_git_init_says_what_is_missing(tmp_path: Path, run_code_commit: Run):
     assert "This is not a git repository: git init makes one" in run_code_commit(tmp_path, "init").stdout
 
