@@ -41,8 +41,7 @@ _USUAL, _SHARE_OF_NAMES_IN_CHOICE = 30_000, 20  # of a choice: characters to whi
 _MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more files are read
 _FIRST, _LONGEST_OF_FIRST, _LONGEST_OUTLINE = 8, 2_200, 520  # for a choice: files, characters of each, of another
 _LAST, _LONGEST_OF_LAST, _PLAIN = 20, 260, 3  # behind so many: of each; of others, lines that share no word: one part
-_SHARE_OF_ONE_OUTLINE = 10  # of the room, one part in so many at most
-_MOST_IN_PART = 20  # of the best files
+_SHARE_OF_ONE_OUTLINE, _MOST_IN_PART = 10, 20  # of the room, one part in so many at most; of the best files
 PART, _LARGE = 12_000, 200_000  # bytes of a file of which a choice asks for parts, and that no prompt holds whole
 _SHORT, _MANY_SHORT = 400, 3  # bytes of a file that is not worth a choice; more of them are counted by their folder
 _FEW_CALLED = 20  # files whose names have the same word of the query
@@ -227,10 +226,12 @@ class Outlines(Strategy):
         named = [file for file in others if file.name not in counted]
         named.sort(key=lambda file: (file.name not in called, stems.get(_stem(file), _MOST_STEMS)))
         names = budget.add(add_to_list(named, self.sized), room // _SHARE_OF_NAMES_IN_CHOICE, misses=0)
-        for file in [file for file in best if file.name in parts][: self.first]:
-            spare, is_code = budget.room + min(_USUAL - room, 0), file.name not in self.survey.judges
-            if spare > 0 and is_code and not is_document(file.name) and parts[file.name].endswith(" more\n\n"):
-                parts |= budget.add(replace(self, most_of_one=_LONGEST_OF_FIRST + spare).in_part([file]))
+        apart = {*self.survey.judges, *filter(is_document, parts)}
+        firsts = [file for file in best if file.name in parts][: self.first]
+        cut = [file for file in firsts if parts[file.name].endswith(" more\n\n") and file.name not in apart]
+        for place, file in enumerate(cut):
+            spare = max(budget.room + min(_USUAL - room, 0), 0) // (len(cut) - place)
+            parts |= budget.add(replace(self, most_of_one=_LONGEST_OF_FIRST + spare).in_part([file]))
         return _Packed(whole, parts, {*names})
 
     def _called(self, files: Iterable[Section]) -> set[str]:

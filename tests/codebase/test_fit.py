@@ -539,6 +539,16 @@ def test_where_a_choice_is_short_the_outlines_of_its_first_files_are_longer():
     assert max(sizes[15_000]) < 2_400
 
 
+def test_the_first_outlines_of_a_short_choice_share_what_is_left():
+    text = "".join(f"int step_{number}(void) {{ return {number}; }}\n" for number in range(4_000))
+    files = [Section(name, len(text), file_section(name, text)) for name in ("a.c", "b.c", "c.c")]
+    shown, _ = Outlines(survey=survey_files(files, "Take a step"), most=40).fit(400_000)
+    sizes = [len(outline) for title, outline in read_sections(shown) if "(outline, " in title]
+    assert len(sizes) == len(files), "each has an outline"
+    assert min(sizes) > 8_000, sizes
+    assert max(sizes) - min(sizes) < 200, sizes
+
+
 def test_the_outlines_of_a_choice_are_shorter_the_less_a_file_is_worth():
     text = "def slug(): ...\n" + "".join(
         f"def a_name_that_is_none_of_the_task_{number}(): ...\n" for number in range(30)
