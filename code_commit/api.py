@@ -31,7 +31,8 @@ from code_commit.commands.undo import Arguments as UndoArguments
 from code_commit.commands.undo import undo_run
 from code_commit.errors import CODEBASE, TASK, CodeCommitError, Named, NoKeyError, NotSetUpError, in_words
 from code_commit.llm.keys import Keys, find_secrets, load_keys, require_key
-from code_commit.llm.models import bound_base_url, choose_model, price_useful_answer
+from code_commit.llm.models import bound_base_url, choose_model
+from code_commit.llm.money import price_useful_answer
 from code_commit.paths.names import find_protected
 from code_commit.paths.patterns import explain_patterns
 from code_commit.project import AGENT_CONFIG, USER_VARIABLE, Project, find_project

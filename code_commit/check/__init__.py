@@ -32,7 +32,8 @@ from code_commit.llm.addresses import require_address
 from code_commit.llm.certificates import Certificate, require_certificate
 from code_commit.llm.keys import Keys, choose_selector, find_secrets, key_of, load_keys
 from code_commit.llm.local import find_server, with_window
-from code_commit.llm.models import bound_base_url, choose_fallback, choose_model, require_price, warn_of_model
+from code_commit.llm.models import bound_base_url, choose_fallback, choose_model, warn_of_model
+from code_commit.llm.money import require_price
 from code_commit.llm.programs import words_of
 from code_commit.llm.proxies import proxy_of
 from code_commit.llm.reach import reach_of

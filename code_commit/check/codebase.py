@@ -11,7 +11,8 @@ from code_commit.codebase.text import Codebase
 from code_commit.errors import Named, NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.git import UnansweredError
-from code_commit.llm.models import UNLIMITED, context_window, explain_misfit, longest_prompt, price_of, require_money
+from code_commit.llm.models import UNLIMITED, context_window, explain_misfit, longest_prompt
+from code_commit.llm.money import price_of, require_money
 from code_commit.llm.vendor import ModelChoice, estimate_tokens
 from code_commit.project import ROLLUP_SCRIPT, Project
 from code_commit.prompts.layout import lay_out, load_system_prompts, make_task

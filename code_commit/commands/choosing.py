@@ -25,7 +25,8 @@ from code_commit.git import match_patterns
 from code_commit.interrupts import hold_signals, interruptible
 from code_commit.llm.asking import asking
 from code_commit.llm.keys import choose_selector
-from code_commit.llm.models import UNLIMITED, longest_prompt, require_money
+from code_commit.llm.models import UNLIMITED, longest_prompt
+from code_commit.llm.money import require_money
 from code_commit.llm.vendor import LlmConfig, estimate_tokens
 from code_commit.prompts.layout import load_system_prompt, may_change, repeat_task, split_closing
 from code_commit.runs.log import QUERY_OF_RUN, RunLog, open_run_log, reopen_run_log

@@ -17,16 +17,8 @@ from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Ti
 from code_commit.llm.jobs import fetch_job, run_job
 from code_commit.llm.ledger import ROUNDING, Ledger
 from code_commit.llm.local import loaded_window
-from code_commit.llm.models import (
-    UNLIMITED,
-    VENDORS,
-    Bid,
-    bid_for,
-    check_base_url,
-    cost_of,
-    explain_misfit,
-    longest_answer,
-)
+from code_commit.llm.models import UNLIMITED, VENDORS, check_base_url, explain_misfit, longest_answer
+from code_commit.llm.money import Bid, bid_for, cost_of
 from code_commit.llm.pace import Pace
 from code_commit.llm.parameters import OF_TEMPLATE, adapted, first_dialect
 from code_commit.llm.programs import KeyProgram

@@ -16,13 +16,12 @@ from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import RequestBody
 from code_commit.llm.certificates import Certificate, tls_context
 from code_commit.llm.proxies import is_this_machine, proxy_of
-from code_commit.llm.values import json_or_text
+from code_commit.llm.values import json_or_text, unpacked
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 
 E = TypeVar("E", bound=BaseException)
 FailureKind = Literal["busy", "refused", "unresolved", "missing"]
-_LONGEST_UNPACKED = 1 << 20  # in bytes, of a refusal
 _FOR_EVER = 1e9  # in seconds; what a socket takes ends at nine times that
 _PAUSE_UNREACHED = 2.5  # in seconds, four times: a local server silent for ten seconds is not running
 
@@ -241,7 +240,7 @@ class Connection:
     def _unpacked_refusal(self, pieces: Iterable[bytes], coding: str, is_success: bool) -> Iterator[bytes]:  # noqa: FBT001
         """Return the beginning of a compressed refusal. Raises LLMError for an answer, which may be of any size."""
         if not is_success:
-            return iter([_unpacked(pieces)])
+            return iter([unpacked(pieces)])
         raise LLMError(
             f"{self.endpoint.host} sent a compressed answer (Content-Encoding: {shown(coding[:40])}), which was not "
             "asked for and may be of any size: let the server, or the proxy before it, send answers as they are"
@@ -341,17 +340,6 @@ def _keep_alive(connected: Any, first: int, every: int, times: int) -> None:
         for name, value in options:
             if hasattr(socket, name):
                 connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
-def _unpacked(pieces: Iterable[bytes]) -> bytes:
-    """Return the beginning of a compressed body, b"" if it is neither gzip nor deflate."""
-    import zlib
-
-    packed = b"".join(pieces)
-    for window in (zlib.MAX_WBITS | 32, -zlib.MAX_WBITS):
-        with suppress(zlib.error):
-            return zlib.decompressobj(window).decompress(packed, _LONGEST_UNPACKED)
-    return b""
 
 
 def _explain_failure(error: Exception, endpoint: Endpoint) -> LLMError | PassingFailure:

@@ -10,14 +10,8 @@ from typing import Any
 
 from code_commit.errors import NoKeyError, NotSetUpError
 from code_commit.files import explain_unread, read_regular_file
-from code_commit.llm.models import (
-    VENDORS,
-    check_base_url,
-    choose_fallback,
-    choose_model,
-    for_another_address,
-    require_price,
-)
+from code_commit.llm.models import VENDORS, check_base_url, choose_fallback, choose_model, for_another_address
+from code_commit.llm.money import require_price
 from code_commit.llm.programs import KeyProgram
 from code_commit.llm.reach import header_secrets, reach_of
 from code_commit.llm.vendor import ApiKey, LlmConfig, ModelChoice

@@ -3,9 +3,12 @@
 import json
 import math
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 _MOST = 10**12  # no prompt has more tokens
+_LONGEST_UNPACKED = 1 << 20  # in bytes, of a refusal
 
 
 def json_or_text(data: bytes) -> Any:
@@ -14,6 +17,17 @@ def json_or_text(data: bytes) -> Any:
         return json.loads(data, parse_constant=lambda _: None, parse_float=_finite)
     except (ValueError, RecursionError):
         return data.decode("utf-8", "replace")
+
+
+def unpacked(pieces: Iterable[bytes]) -> bytes:
+    """Return the beginning of a compressed body, b"" if it is neither gzip nor deflate."""
+    import zlib
+
+    packed = b"".join(pieces)
+    for window in (zlib.MAX_WBITS | 32, -zlib.MAX_WBITS):
+        with suppress(zlib.error):
+            return zlib.decompressobj(window).decompress(packed, _LONGEST_UNPACKED)
+    return b""
 
 
 def _finite(digits: str) -> float | None:

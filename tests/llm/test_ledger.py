@@ -13,7 +13,8 @@ from fake_server import COUNTERS, FakeServer, Fault
 from code_commit.errors import LLMError, OverBudgetError, TooLittleMoneyError, in_words
 from code_commit.exchange import CHARACTERS_PER_TOKEN, Prompt
 from code_commit.llm.ledger import Ledger
-from code_commit.llm.models import LEAST_OUTPUT, bid_for, explain_misfit, longest_prompt, require_money
+from code_commit.llm.models import explain_misfit, longest_prompt
+from code_commit.llm.money import LEAST_OUTPUT, bid_for, require_money
 from code_commit.llm.vendor import ModelChoice, most_tokens
 from code_commit.settings import USER, Price, Settings
 

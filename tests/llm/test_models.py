@@ -11,7 +11,8 @@ from code_commit.errors import NoKeyError, NotSetUpError
 from code_commit.exchange import CHARACTERS_PER_TOKEN, Prompt, Usage
 from code_commit.llm.keys import ApiKey, Keys
 from code_commit.llm.ledger import ROUNDING
-from code_commit.llm.models import VENDORS, bid_for, choose_model, context_window, cost_of, price_of
+from code_commit.llm.models import VENDORS, choose_model, context_window
+from code_commit.llm.money import bid_for, cost_of, price_of
 from code_commit.llm.vendor import ModelChoice, estimate_tokens, most_tokens
 from code_commit.settings import Price, Settings
 
