@@ -18,6 +18,13 @@ from code_commit.regex import regex
 _FOR_PYTEST = regex(r"^(?:(?:async )?def test_|(?:import|from) pytest\b)", re.MULTILINE)
 """A test that unittest does not run."""
 _GOOD_TASKS = {"all", "build", "check", "compile", "features", "lint", "rubocop", "spec", "standard", "test"}
+_IGNORES = {
+    "Maven": ("**/pom.xml", r"testFailureIgnore>\s*true|maven\.test\.failure\.ignore>\s*true"),
+    "Gradle": ("**/build.gradle **/build.gradle.kts", r"\bignoreFailures\s*=\s*true|\bignoreFailures\s+true"),
+    "Ruby": ("Rakefile", r"\bfail_on_error\s*=\s*false"),
+    "Python": ("pyproject.toml setup.cfg pytest.ini tox.ini", r"--suppress-tests-failed-exit-code"),
+}
+"""The settings with which failed tests are no failure, and the files that hold them."""
 _CMAKE_SWITCH = regex(
     r"""(?i)\b(?:(?:cmake_dependent_)?option\s*\(\s*(\w+)(?:\s+"[^"]*")?\s*([\w$]*)|set\s*\(\s*(\w+)\s+(\w+)\s+CACHE\s+BOOL)"""
 )
@@ -178,6 +185,10 @@ def _wanted(condition: str, switches: dict[str, str]) -> list[tuple[str, str]]:
 
 def _read_others(folder: Folder, facts: Facts) -> None:
     _read_dotnet(folder, facts)
+    for name, (files, setting) in _IGNORES.items():
+        texts = (re.sub(r"(?s)<!--.*?-->|(?m:^[ \t]*(?:#|//).*)", "", folder.text(file)) for file in folder.find(files))
+        found = next(filter(None, (re.search(setting, text) for text in texts)), None)
+        facts.values[f"lost {name}"] = re.sub(r"\s*>\s*", " ", found[0]) if found else ""
     jvm = folder.find("**/src/test/**/*.* **/src/*Test/**/*.*")
     facts.add(gradle_tests=any("/androidTest/" not in f"/{name}" for name in jvm))  # these need a device
     rust = (folder.text(name) for name in folder.find("**/*.rs") if folder.has("Cargo.toml"))

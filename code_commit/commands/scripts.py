@@ -8,15 +8,20 @@ from typing import Any
 from code_commit.commands.project_files import Facts, Folder, mapping, paths_of, strings
 from code_commit.regex import regex
 
-_MAY_RUN_NONE = regex(r"(?i)pass-?with-?no-?tests|\s--test\b|\bmocha\b|\btape\b|phpunit|paratest|\bpest\b|artisan test")
+_MAY_RUN_NONE = regex(
+    r"(?i)pass-?with-?no-?tests|failOnEmptyTestSuite\W+false"
+    r"|\s--test\b|\bmocha\b|\btape\b|phpunit|paratest|\bpest\b|artisan test"
+)
 """The runners in a script that pass where they find no test."""
 _MAY_SKIP_ALL = regex(r"(?<![\w-])(?:(?:jest|vitest)(?:\.m?js)?|react-scripts test)(?=[\s\"';&|]|$)")
 _REPORTS_ELSEWHERE = regex(r"reporter|--json")
 """The runners that pass where all tests are skipped, and what keeps them from saying how many passed."""
-_JS_SETTINGS = "jest.config.* vitest.config.* vite.config.*"
+_JS_SETTINGS = "jest.config.* karma.conf.* vitest.config.* vite.config.*"
 _JS_TESTS = "**/*test*.* **/*Test*.* **/*spec*.* **/test/**/*.* **/tests/**/*.* **/spec/**/*.* **/__tests__/**/*.*"
 _TESTS_JS = regex(r"\b(?:test|it|describe|suite|assert|expect|scenario|Scenario)\b[\w.]*\s*[(:`]")
 _OTHER_TESTS = regex(r"watch|debug|\bui\b|e2e|cov|update|dev|open|type|lint")
+_HANDS_ON = regex(r"\b(?:lerna|moon|nx|rush|turbo)\s|\s(?:-r|-ws|--recursive|--workspaces)\b")
+_TEST_GOAL = regex(r"(?:run|unit)?[_-]?tests?|tests?[_-](?:all|unit)")
 _ASSIGNED = regex(r"\s*(?:(?:export|override|private)\s+)*[\w.-]+\s*(?::{1,3}|[+?!])?=")
 _QUOTED = regex(r"'[^'\n]*'|\"(?:\\.|[^\"\\\n])*\"")
 _LOSES = regex(
@@ -26,6 +31,14 @@ _LOSES = regex(
 )
 _PREPARES = regex(r"[@+-]*\s*(?:rm|rmdir|mkdir|cp|mv|p?kill)\b[^;&|]*(?:\|\|.*)?")
 """A step that tests nothing."""
+_LEADS = regex(
+    r"[@+-]*\s*(?:(?:then|do|else|[({])\s*)*(?:(?:export\s+)?\w+=\S*\s*\Z|\Z|(?:[.:]|\[|cd|cp|export|for|if|mkdir|mv"
+    r"|p?kill|read|rm|set|shopt|sleep|source|test|trap|ulimit|umask|unset|while)(?:\s|\Z))"
+)
+_MAY_TEST = regex(r"test|spec|check|unit|jest|mocha|karma|cypress|playwright|phpunit|pest\b|\bava\b|\btape?\b")
+_CONTINUES = regex(r"\s*(?:(?:then|do|else|elif|fi|esac)\b|[)}]|\Z)")
+_SEPARATOR = regex(r"((?<!\\);+|(?<![&>])&(?![&>]))")
+"""A step that tests nothing, what goes on with the command before it, and what parts the steps of a line."""
 _ONLY_SPEAKS = regex(r"(?:[@-]*(?:echo|printf)\b[^|&;]*|\s*)")
 
 
@@ -61,10 +74,39 @@ def _reached(scripts: dict[str, Any], name: str) -> str:
     return "\n".join(texts.values())
 
 
-def _loss(script: str) -> str:
-    """Return the end of a command after which its failure counts no more, as in `test | tee log`; "" without one."""
-    match = None if "pipefail" in script else _LOSES.search(_QUOTED.sub("''", script))
-    return next(filter(None, match.groups()), "").rstrip(" ") if match else ""
+def loss_of(script: str) -> str:
+    """Return what follows a command so that its failure counts no more, as in `test | tee log`; "" without it."""
+    plain = _QUOTED.sub("''", script)
+    if re.search(r"\bset -\w*e|\|\| *exit\b|\$\?", script):
+        plain = plain.replace(";", "&&")
+    match = None if "pipefail" in script else _LOSES.search(plain)
+    if match:
+        return next(filter(None, match.groups()), "").rstrip(" ")
+    lines = (_SEPARATOR.split(line) for line in plain.split("\n"))
+    steps = (each for line in lines for each in zip(line[::2], line[1::2], line[2::2], strict=False))
+    return next((f"{sign} {after.strip()}" for before, sign, after in steps if _hides(before, sign, after)), "")
+
+
+def _with_shells(folder: Folder, script: str) -> str:
+    """Return a script, and as a line each what the simple scripts of the shell do that it names."""
+    named = (word.removeprefix("./") for word in re.findall(r"[\w./-]+", script))
+    texts = (folder.text(name) for name in named if name in folder.files and name.endswith(".sh"))
+    lines = (
+        "; ".join(line for line in re.sub(r"\\\n|(?m:^[ \t]*#.*)", "", text).split("\n") if line.strip())
+        for text in texts
+        if not re.search(r"<<|\(\)", text)
+    )
+    return "\n".join([script, *lines])
+
+
+def _hides(before: str, sign: str, after: str) -> bool:
+    """Tell whether a step that tests counts no more: another follows, or the next turn of its loop."""
+    last = before.rpartition("&&")[2]
+    if sign == "&":
+        return re.match(r"\s*wait\s*\Z", after) is not None
+    if re.match(r"\s*done\b", after):
+        return not (_LEADS.match(last) or _ONLY_SPEAKS.fullmatch(last))
+    return _MAY_TEST.search(last) is not None and not (_LEADS.match(last) or _CONTINUES.match(after))
 
 
 def read_npm(folder: Folder, facts: Facts) -> None:
@@ -75,7 +117,7 @@ def read_npm(folder: Folder, facts: Facts) -> None:
     name = _name_of_tests(scripts)
     test, build = _script(scripts.get(name)), _script(scripts.get("build"))
     texts = [_reached(scripts, name)] if test else []
-    lost = _loss(texts[0]) if test else ""
+    lost = loss_of(_with_shells(folder, texts[0])) if test else ""
     texts += strings(package.get("jest")) if test else []
     texts += (_reached(each, "test") for each in inner)
     texts += (folder.text(each) for each in folder.find_in(["", *spaces], _JS_SETTINGS))
@@ -110,7 +152,8 @@ def _tests_js(folder: Folder, scripts: list[str]) -> bool:
     """
     lines = (re.split(r"\bnode\b", line, maxsplit=1) for script in scripts for line in script.split("\n"))
     takes_files = any(re.search(r"\s--test\b", line[-1]) for line in lines if line[1:]) and folder.has(_JS_TESTS)
-    if not (takes_files or workspaces_of(folder)):
+    hands_on = any(map(_HANDS_ON.search, scripts)) or workspaces_of(folder)
+    if not (takes_files or hands_on):
         return True
     words = {word.removeprefix("./") for script in scripts for word in re.findall(r"[\w./@-]+", script)}
     if any(name in words for name in folder.files):
@@ -137,7 +180,7 @@ def read_composer(folder: Folder, facts: Facts) -> None:
     facts.values["phpunit"] = "bin/phpunit" if folder.has("bin/phpunit") else f"vendor/bin/{pest}"
     may_run_none = _MAY_RUN_NONE.search(test)
     facts.add(composer_test=test, composer_counts=may_run_none, composer_trusted=test and not may_run_none)
-    facts.values["lost PHP"] = _loss(test)
+    facts.values["lost PHP"] = loss_of(test)
 
 
 def read_make(folder: Folder, facts: Facts) -> None:
@@ -150,14 +193,20 @@ def read_make(folder: Folder, facts: Facts) -> None:
     if built & set(rules.get("default", [])):
         built.add("default")
     goals = [goal for goal in (first, "all", "build") if goal in built and goal in rules][:1]
-    tests = [goal for goal in ("check", "test") if goal in rules and (rules[goal] or not _is_silent(recipes[goal]))]
+    other = next(filter(_TEST_GOAL.fullmatch, rules), "") if not {"check", "test"} & rules.keys() else ""
+    named_so = ("check", "test", other)
+    tests = [goal for goal in named_so if goal in rules and (rules[goal] or not _is_silent(recipes[goal]))]
     goals += tests
-    facts.add(make=goals, make_test=tests)
+    facts.add(make=goals, make_test=any(rules[goal] or recipes[goal] for goal in tests))
     steps = [step for goal in _needed(rules, [*tests]) for step in recipes.get(goal, [])]
     steps = [step for step in steps if not _PREPARES.fullmatch(step)]
     ignored = (f"-{step.lstrip('@+-')}" for step in steps if re.match(r"[@+]*-", step))
+    if ".IGNORE" in rules:
+        ignored = iter([".IGNORE"])
     pipefail = "pipefail" if "pipefail" in text else ""
-    facts.values["lost make"] = next(ignored, "") or _loss("\n".join([pipefail, *steps]))
+    facts.values["lost make"] = next(ignored, "") or loss_of(
+        "\n".join([pipefail, *(_with_shells(folder, step) for step in steps)])
+    )
     facts.values["runs make"] = "Python" if _runs_python(steps, text, folder) else ""
     facts.values["goals"] = "\n".join(
         f"make {goal}"

@@ -471,6 +471,39 @@ LOSSES = {
     ),
     "a sign in quotes": ({"package.json": '{"scripts": {"test": "jest -t \'a | b\'"}}'}, ""),
     "another command": ({"package.json": '{"scripts": {"test": "jest", "lint": "eslint . || true"}}'}, ""),
+    "a step after the tests": (
+        {"package.json": '{"scripts": {"test": "npm run unit; npm run lint"}}'},
+        "; npm run lint",
+    ),
+    "tests in the background": ({"package.json": '{"scripts": {"test": "jest & wait"}}'}, "& wait"),
+    "the next turn of a loop": ({"Makefile": "test:\n\tfor t in *.sh; do sh $$t; done\n"}, "; done"),
+    "a loop that ends": ({"Makefile": "test:\n\tfor t in *.sh; do sh $$t || exit 1; done\n"}, ""),
+    "a step before the tests": (
+        {"package.json": '{"scripts": {"test": "cd web; rm -rf out; if [ -d x ]; then jest; fi"}}'},
+        "",
+    ),
+    "an exit code that is kept": ({"package.json": '{"scripts": {"test": "jest; code=$?; rm a; exit $code"}}'}, ""),
+    "a script of the shell": (
+        {"package.json": '{"scripts": {"test": "bash ./t.sh"}}', "t.sh": "#!/bin/bash\njest\nkill $pid\n"},
+        "; kill $pid",
+    ),
+    "a strict script of the shell": (
+        {"package.json": '{"scripts": {"test": "bash ./t.sh"}}', "t.sh": "#!/bin/bash\nset -e\njest\nkill $pid\n"},
+        "",
+    ),
+    "make told to ignore": ({"Makefile": ".IGNORE:\ntest:\n\t./check.sh\n"}, ".IGNORE"),
+    "Maven told to ignore": (
+        {"pom.xml": "<a><testFailureIgnore> true </testFailureIgnore></a>", "src/test/java/ATest.java": ""},
+        "testFailureIgnore true",
+    ),
+    "Maven in a comment": (
+        {"pom.xml": "<!-- <testFailureIgnore>true -->", "src/test/java/ATest.java": ""},
+        "",
+    ),
+    "Gradle told to ignore": (
+        {"build.gradle": "test { ignoreFailures = true }", "src/test/java/ATest.java": ""},
+        "ignoreFailures = true",
+    ),
     "two that may fail": ({"package.json": '{"scripts": {"test": "jest || ava"}}'}, ""),
 }
 
@@ -486,6 +519,15 @@ def test_a_goal_that_only_speaks_tests_nothing_and_one_of_an_included_file_does(
     assert "make test" not in script_for(tmp_path / "a", {"Makefile": "all:\n\ttrue\ntest:\n\t@echo none yet\n"})
     files = {"Makefile": "include mk/a.mk $(OTHER)\nall:\n", "mk/a.mk": "test:\n\t./a\n"}
     assert "make test" in script_for(tmp_path / "b", files)
+    assert "no tests were found" in script_for(tmp_path / "c", {"Makefile": "all:\n\ttrue\ntest:\n"})
+    assert "make unit-test\n" in script_for(tmp_path / "d", {"Makefile": ".PHONY: unit-test\nunit-test:\n\t./a\n"})
+
+
+def test_a_script_that_hands_on_to_parts_without_tests_tests_nothing(tmp_path: Path):
+    package = '{"scripts": {"test": "nx run-many -t test"}}'
+    assert "no tests were found" in script_for(tmp_path / "a", {"package.json": package, "nx.json": "{}"})
+    files = {"package.json": package, "apps/a/a.spec.ts": "test('a', () => {})\n"}
+    assert "no tests were found" not in script_for(tmp_path / "b", files)
 
 
 NAMED = '{{"packageManager": "{}@4", "scripts": {{"test": "vitest run"}}, "devDependencies": {{"vitest": "3"}}}}'
