@@ -21,8 +21,8 @@ _BUSY = regex(r"(?i:Device or resource busy)|\bEBUSY\b|\[Errno 16\]")
 """The kernel's answers to a change at or below a read-only mount, and to a removal of one: EROFS and EBUSY of errno(3).
 EPERM is none of them, for EROFS comes first."""
 _NO_NETWORK = regex(
-    r"Temporary failure in name resolution|Could not resolve (?:host|proxy)|Network is unreachable|no such host"
-    r"|UnknownHostException|Name or service not known|failed to lookup address|dns error"
+    r"(?i:Temporary failure in name resolution|Could not resolve (?:host|proxy)|Network is unreachable|no such host"
+    r"|UnknownHostException|Name or service not known|failed to lookup address|dns error)"
     r"|\b(?:EAI_AGAIN|ENETUNREACH|ENOTFOUND)\b"
 )
 """The words of programs where there is no network but the loopback: ENETUNREACH, and EAI_AGAIN of getaddrinfo(3)."""
@@ -81,7 +81,10 @@ def _find_path(line: str, places: Places) -> tuple[str, str] | None:
     elif said := _BUSY.search(line):
         for name in _names(line, places):
             path, kept = places.find(name.text)
-            if path == kept:
+            is_beside = (
+                "rename" in line and not path.exists() and any(path.parent == each.parent for each in places.kept)
+            )
+            if path == kept or is_beside:  # `sed -i` names the new file alone
                 return said[0], _between(line, said.span(), name.span)
     return None
 

@@ -201,11 +201,11 @@ def read_make(folder: Folder, facts: Facts) -> None:
     steps = [step for goal in _needed(rules, [*tests]) for step in recipes.get(goal, [])]
     steps = [step for step in steps if not _PREPARES.fullmatch(step)]
     ignored = (f"-{step.lstrip('@+-')}" for step in steps if re.match(r"[@+]*-", step))
-    if ".IGNORE" in rules:
-        ignored = iter([".IGNORE"])
     pipefail = "pipefail" if "pipefail" in text else ""
-    facts.values["lost make"] = next(ignored, "") or loss_of(
-        "\n".join([pipefail, *(_with_shells(folder, step) for step in steps)])
+    facts.values["lost make"] = (
+        ".IGNORE" * (".IGNORE" in rules)
+        or next(ignored, "")
+        or loss_of("\n".join([pipefail, *(_with_shells(folder, step) for step in steps)]))
     )
     facts.values["runs make"] = "Python" if _runs_python(steps, text, folder) else ""
     facts.values["goals"] = "\n".join(

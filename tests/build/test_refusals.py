@@ -17,6 +17,7 @@ REFUSED = [
     "./build.sh: line 3: .git/hooks/pre-commit: Read-only file system",
     "./build.sh: 3: cannot create .git/hooks/pre-commit: Read-only file system",
     "mv: cannot move 'new.sh' to 'build.sh': Device or resource busy",
+    "sed: cannot rename ./sed1OckSM: Device or resource busy",
     "error: could not write config file /home/me/p/.git/config: Device or resource busy",
     "Error: EROFS: read-only file system, open '/home/me/.npmrc'",
     "FAILED tests/test_a.py::test_a - OSError: [Errno 30] Read-only file system: '/home/me/.config/a'",
@@ -76,8 +77,11 @@ def test_what_was_refused_long_before_the_end_did_not_end_the_build():
 
 
 def test_without_a_network_a_name_that_is_looked_up_is_refused():
-    line = "curl: (6) Could not resolve host: deb.debian.org"
-    assert refusal(line, network=False) == line
+    for line in (
+        "curl: (6) Could not resolve host: deb.debian.org",
+        "dial tcp 192.0.2.7:443: connect: network is unreachable",
+    ):
+        assert refusal(line, network=False) == line
     for other in (
         "connect to 127.0.0.1: Connection refused",
         'Could not resolve "./missing" in src/main.ts',
