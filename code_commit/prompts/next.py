@@ -211,8 +211,9 @@ class Conversation:
 
         `before` are the changed files that were there before the run.
         """
-        new = {path: text.strip() for path, text in _texts_of(failed) if path not in before and text.strip()}
-        sections = read_sections(self._task.codebase.text) if new and self._task.layout == "short" else ()
+        sections = list(read_sections(self._task.codebase.text)) if self._task.layout == "short" else []
+        old = {*before, *(path for path, _ in sections)}
+        new = {path: text.strip() for path, text in _texts_of(failed) if path not in old and text.strip()}
         named = [each for each in sections if each[0] in self._task.query and each[0] in failed.output]
         held = {text.strip(): path for path, text in named if path not in before and self._project.has(path)}
         return [(path, held[text]) for path, text in new.items() if text in held]

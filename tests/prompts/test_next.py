@@ -167,3 +167,12 @@ def test_a_copy_of_a_file_that_the_task_names_is_told_with_the_way_to_delete_the
     told = "repair it.\n\nfine.txt is there now, so ok.txt has to go if it was renamed. Send only these two lines,"
     is_last = last.endswith(f"{told} which delete it:\n\n^^^ok.txt\n^^^delete\n")
     assert (is_last, "To change a file" in last) == (is_told, not is_told), last
+
+
+def test_a_file_that_an_answer_sends_as_it_is_is_no_copy_to_be_deleted(project_folder, run_code_commit):
+    answers = replay(project_folder, "^^^ok.txt\nnot yet\n^^^end\n", "^^^fine.txt\n^^^end\n")
+    (project_folder / "build.sh").write_text("#!/bin/sh\n[ -e fine.txt ] || { echo ok.txt is alone; exit 1; }\n")
+    git(project_folder, "commit", "-qam", "build")
+    done = run_code_commit(project_folder, "-m", "Read ok.txt.", "--prompt-layout", "short", *answers)
+    assert done.returncode == 0, done.stderr
+    assert "^^^delete" not in (the_log(project_folder) / "2-query.txt").read_text().rpartition("[user]\n")[2]
