@@ -384,3 +384,18 @@ def test_no_command_is_promised_for_a_run_whose_log_the_build_removed(project_fo
     assert (done.returncode, "agent-config/logs (removed, and cannot be put back" in said) == (5, True), said
     assert "is gone: no command can continue this run or take it back." in said
     assert "code-commit resume" not in said
+
+
+def test_a_build_that_was_made_on_this_tree_is_not_made_again_nor_by_resume(project_folder: Path, run_code_commit: Run):
+    """A fleet makes it once for all tasks of a tree; a run that ends before its first answer has it in its log."""
+    build_with(project_folder)
+    checked = run_code_commit(project_folder, "check", "--build", "--json", *recorded(project_folder))
+    assert (checked.returncode, builds(project_folder)) == (1, 1), checked.stdout
+    (project_folder.parent / "built.json").write_text(checked.stdout)
+    options = [*recorded(project_folder), "--build-first", "--built", "../built.json"]
+    assert run_code_commit(project_folder, "run", *options).returncode == 3
+    assert builds(project_folder) == 1
+    recorded(project_folder, RIGHT)
+    done = run_code_commit(project_folder, "resume")
+    assert (done.returncode, builds(project_folder)) == (0, 2), done.stderr
+    assert "it must say ok" in (the_log(project_folder) / "1-query.txt").read_text()

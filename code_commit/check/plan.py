@@ -28,7 +28,7 @@ from code_commit.llm.vendor import LlmConfig
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.prompts.layout import FailedBuild, SystemPrompts, Task, make_task
 from code_commit.redaction import Redactor
-from code_commit.runs.record import RunEntry
+from code_commit.runs.record import BuildResult, RunEntry
 from code_commit.runs.review import TreeState
 from code_commit.settings import Settings
 
@@ -43,9 +43,9 @@ class RunInputs(NamedTuple):
 
     `given` is the output of a build that failed elsewhere, and `excluded` a pattern for its file, which is none of the
     project's. `request` is the codebase to make; with `fresh` it is made even where the settings take codeRollup.txt.
-    `resumed` is the interrupted run, or choice of files, to continue. `environment` holds keys and settings, also for
-    the build. `starts` is True where a run follows: then a program may print its key. With `as_sent` no suspicion
-    rejects a response.
+    `built` is the first build with its output, where it has been made on this tree. `resumed` is the interrupted run,
+    or choice of files, to continue. `environment` holds keys and settings, also for the build. `starts` is True where a
+    run follows: then a program may print its key. With `as_sent` no suspicion rejects a response.
     """
 
     command: Literal["run", "repair", "apply", "prompt", "rollup"] = "run"
@@ -58,6 +58,7 @@ class RunInputs(NamedTuple):
     builds: bool = True
     starts: bool = False
     as_sent: bool = False
+    built: tuple[BuildResult, str] | None = None
     resumed: RunEntry | None = None
     environment: Mapping[str, str] = os.environ
 

@@ -3,7 +3,7 @@
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from code_commit.apply.lock import lock_tree
@@ -19,7 +19,7 @@ from code_commit.project import Project
 from code_commit.runs.record import BuildResult
 from code_commit.runs.words import count, ending_of
 from code_commit.settings import OPTIONS, Options, add_settings
-from code_commit.terminal import TAIL_BYTES, coloured, last_lines, shown, terminal_width, wrapped
+from code_commit.terminal import coloured, last_lines, shown, terminal_width, wrapped
 
 DESCRIPTION = """\
 Makes every check that a run makes before it starts, with the same options, and
@@ -28,12 +28,13 @@ only when nothing else is wrong. Nothing leaves this machine (an LLM's server on
 it is asked for its models and window), and nothing is written. Exits with 0
 when a run could start, else with 2. With --build it then runs build.sh once,
 even without a task or a key, and exits with 1 if only that fails. With --json:
-{"ready", "checks", "warnings"}."""
+{"ready", "checks", "warnings"}; with --build also "build" and "build_output"."""
 
 EXAMPLES = """\
 code-commit check
 code-commit check --build
 code-commit check --model openai --sandbox strict"""
+_MOST_KEPT = 1 << 17  # bytes of the output, at each end
 _COLOURS = {"ok": "green", "PROBLEM": "red", "note": "yellow", "": ""}
 
 
@@ -65,15 +66,15 @@ def run(arguments: Arguments) -> int:
         elif plan := report.plan:
             check_codebase(report, plan)
         note_lost_failures(report, project)
-        ready, blamed, result = None if report.problems else report.plan, "", None
+        ready, blamed, result, printed = None if report.problems else report.plan, "", None, ""
         if build and (buildable := ready or _plan_build(project, arguments.options)):
-            check, result = _build(project, buildable, report.warn)
+            check, result, printed = _build(project, buildable, report.warn)
             report.checks.append(check)
             blamed = _blamed(buildable, result)
         elif build:
             report.warn("build: not run; solve the problems first")
         if output.json:
-            print_json(report.redactor.redact_json(_as_json(report, result, is_ready=ready is not None)))
+            print_json(report.redactor.redact_json(_as_json(report, result, printed, is_ready=ready is not None)))
         else:
             rows = list(_rows(report, quiet=output.quiet))
             if report.problems or not output.quiet:
@@ -116,13 +117,17 @@ def _plan_build(project: Project, options: Options) -> RunPlan | None:
     return None if report.problems else report.plan
 
 
-def _build(project: Project, ready: RunPlan, warn: Callable[[str], object]) -> tuple[Check, BuildResult]:
-    """Run build.sh and return its result, as a check too. Raises BuildError if it cannot be run."""
-    tail = bytearray()
+def _build(project: Project, ready: RunPlan, warn: Callable[[str], object]) -> tuple[Check, BuildResult, str]:
+    """Run build.sh and return its result, as a check too, and its output. Raises BuildError if it cannot be run."""
+    head, tail, size = bytearray(), bytearray(), 0
 
     def keep(piece: bytes) -> None:
-        tail.extend(piece)
-        del tail[:-TAIL_BYTES]
+        nonlocal size
+        size += len(piece)
+        room = _MOST_KEPT - len(head)
+        head.extend(piece[:room])
+        tail.extend(piece[room:])
+        del tail[:-_MOST_KEPT]
 
     harden_process()
     stream = ready.redactor.stream(keep)
@@ -131,19 +136,24 @@ def _build(project: Project, ready: RunPlan, warn: Callable[[str], object]) -> t
         timeout = ready.settings.build_timeout
         result = builder.run(stream.write, timeout=timeout, environment=environment, warn=warn)
     stream.close()
+    lost = size - len(head) - len(tail)
+    gap = f"\n[... {lost:,} bytes of the output are left out here ...]\n".encode() if lost else b""
+    printed = (head + gap + tail).decode("utf-8", "replace")
     if result.passed:
-        return Check("build", None, ending_of(result)), result
-    output = [f"| {line}" for line in last_lines(bytes(tail))]
-    return Check("build", f"fails: {ending_of(result)}", output=output), result
+        return Check("build", None, ending_of(result)), result, printed
+    output = [f"| {line}" for line in last_lines(bytes(head + tail))]
+    return Check("build", f"fails: {ending_of(result)}", output=output), result, printed
 
 
-def _as_json(report: Report, build: BuildResult | None, *, is_ready: bool) -> dict[str, Any]:
+def _as_json(report: Report, build: BuildResult | None, printed: str, *, is_ready: bool) -> dict[str, Any]:
     checks = [
         {"name": check.name, "problem": check.problem and "\n".join([check.problem, *check.output]), "note": check.note}
         for check in report.checks
     ]
     found = {"ready": is_ready, "checks": checks, "warnings": list(map(str, report.warnings))}
-    return found | ({"build_exit_code": build.shell_code} if build else {})
+    if not build:
+        return found
+    return found | {"build_exit_code": build.shell_code, "build": asdict(build), "build_output": printed}
 
 
 def _rows(report: Report, *, quiet: bool) -> Iterator[tuple[str, str]]:

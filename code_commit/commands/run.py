@@ -1,7 +1,9 @@
 """`code-commit run`: the main job, from the plan to the end of the attempts."""
 
-from argparse import ArgumentParser
+import json
+from argparse import SUPPRESS, ArgumentParser
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from code_commit.apply.recover import recover
 from code_commit.check import RunInputs, RunPlan, inputs_of, plan_run
@@ -11,10 +13,10 @@ from code_commit.commands.approve import approval_of
 from code_commit.commands.output import recording, show_end
 from code_commit.first_build import building_first
 from code_commit.interrupts import interruptible
-from code_commit.project import AGENT_CONFIG, ROLLUP_SCRIPT, Project
+from code_commit.project import AGENT_CONFIG, ROLLUP_SCRIPT, Project, read_text
 from code_commit.runs.log import RunLog
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import RunRecord
+from code_commit.runs.record import BuildResult, RunRecord
 from code_commit.settings import Options
 from code_commit.start import Before, after_choice, start_run
 from code_commit.workflow import attempt_loop
@@ -38,21 +40,28 @@ code-commit run --dry-run >proposed.diff"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
-    """A task as text or as a file of that name, and settings."""
+    """A task as text or as a file of that name, and settings; `built` is a file with what `check` told of a build."""
 
     task: str | None = None
     query: str | None = None
+    built: str = ""
     options: Options = field(default_factory=dict)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_main_job(parser)
+    parser.add_argument("--built", default="", help=SUPPRESS)  # of a fleet, whose baseline it was
 
 
 def run(arguments: Arguments) -> int:
     options = arguments.options
     with recording("run", options) as (project, progress):
         inputs = inputs_of(project, arguments.task, arguments.query)
+        if arguments.built:
+            told = json.loads(
+                read_text(Path(arguments.built), "name what check --build --json printed", arguments.built)
+            )
+            inputs = inputs._replace(built=(BuildResult(**told["build"]), told["build_output"]))
         if arguments.task is not None and not inputs.fresh:
             progress.say(f"codeRollup.txt stays as {ROLLUP_SCRIPT} wrote it: -m does not write it anew")
         return show_end(project, run_main_job(project, options, progress, inputs))

@@ -31,6 +31,7 @@ class Baseline:
     key: str
     state: str
     message: str = ""
+    told: str = ""  # by `check --build --json`, of a build that fails
 
 
 class UnpaidStore:
@@ -77,7 +78,8 @@ class Baselines(UnpaidStore):
         """Return the tasks that can begin, each with what its build has shown; red ones too, unless `skip_red`."""
         unfit = (CANNOT_RUN, RED) if skip_red else (CANNOT_RUN,)
         for task in tasks:
-            task._passes_before = self.of(task).state == GREEN  # noqa: SLF001 - no line has it
+            known = self.of(task)
+            task._passes_before, task._built = known.state == GREEN, known.told  # noqa: SLF001 - no line has them
         return [task for task in tasks if self.of(task).state not in unfit]
 
     @property
@@ -90,7 +92,8 @@ class Baselines(UnpaidStore):
 
     def take(self, task: FleetTask, outcome: TaskOutcome) -> bool:
         if state := _STATES.get(outcome.result.status):
-            found = Baseline(self._keys[task.id], state, outcome.result.message)
+            told = outcome.record.decode("utf-8", "replace") if state == RED else ""
+            found = Baseline(self._keys[task.id], state, outcome.result.message, told)
             self._known[found.key] = found
             append_line(self._out / BASELINES, found)
         return True

@@ -116,10 +116,11 @@ def _copy(task: FleetTask, source: Source, bare: Path, processes: TaskProcesses)
 
 
 class Built(NamedTuple):
-    """The reason why a build failed, with its last lines, "" if it passed; and the exit code of build.sh."""
+    """The reason why a build failed, with its last lines, "" if it passed; the exit code of build.sh; what was told."""
 
     why: str
     exit_code: int | None
+    told: bytes
 
     @property
     def last_lines(self) -> list[str]:
@@ -208,10 +209,11 @@ class Workshop:
         problems = "\n".join(check["problem"] for check in told["checks"] if check["problem"])
         if done.returncode > EXIT_BUILD_FAILED:
             raise NotSetUpError(problems)
-        return Built(problems, told.get("build_exit_code"))
+        return Built(problems, told.get("build_exit_code"), done.stdout)
 
-    def build_before(self, source: Path, commit: str) -> Result:
-        """Return the result of the build on the commit as it is. Raises NotSetUpError if it cannot run.
+    def build_before(self, source: Path, commit: str) -> tuple[Result, bytes]:
+        """Return the result of the build on the commit as it is, and what was told. Raises NotSetUpError if it cannot
+        run.
 
         A missing program is such a reason, unless a file of the task's own may be what calls it.
         """
@@ -222,8 +224,8 @@ class Workshop:
             why = "the build cannot run here (use --no-baseline to ask the LLM anyway):"
             raise NotSetUpError("\n".join([why, *built.last_lines]))
         if built.why:
-            return self.task.ended(Status.BUILD_FAILED, built.why)
-        return self.task.ended(Status.SUCCESS)
+            return self.task.ended(Status.BUILD_FAILED, built.why), built.told
+        return self.task.ended(Status.SUCCESS), built.told
 
     def validate(self, source: Path, commit: str, solution: Solution) -> Result:
         """Return whether the tests fail before the solution and pass after it, by builds."""

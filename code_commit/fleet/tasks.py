@@ -85,6 +85,7 @@ class FleetTask(BaseModel):
     _words: str = PrivateAttr("")
     _solution: Solution | None = PrivateAttr(None)
     _passes_before: bool = PrivateAttr(False)
+    _built: str = PrivateAttr("")
 
     @field_validator("repository")
     @classmethod
@@ -132,6 +133,11 @@ class FleetTask(BaseModel):
     def solution(self) -> Solution | None:
         """The commit that solved the task, for --validate; no field of the line."""
         return self._solution
+
+    @property
+    def built(self) -> str:
+        """The JSON of `check --build` on its baseline that failed, "" where its run has to build first itself."""
+        return self._built if self.settings.get("build_first") else ""
 
     @property
     def run_settings(self) -> dict[str, Any]:

@@ -47,6 +47,7 @@ TASK_PREFIX = "task-"
 """The begin of the name of a task's folder."""
 _LONGEST_REASON = 200
 _BASE = "base-commit.txt"
+_BUILT = "built.json"
 _TASK = "task.json"
 """Beside the clone: the name of the task's log in OUT, and the base commit."""
 _INTERRUPTED: Any = {"status": Status.INTERRUPTED, "exit_code": 128 + signal.SIGTERM, "message": "the fleet was ended"}
@@ -98,7 +99,7 @@ class _Run:
         """Do the task by the worker's copy of its repository. Raises as `run_task`, NotSetUpError and EndedError."""
         self._commit = find_commit(self._task, source, bare, self._processes)
         if self._task.solution == BUILD_ALONE:
-            return TaskOutcome(self._workshop.build_before(bare, self._commit))
+            return TaskOutcome(*self._workshop.build_before(bare, self._commit))
         if self._task.solution:
             return TaskOutcome(self._workshop.validate(bare, self._commit, self._task.solution))
         told = json.dumps([log_path(Path(), self._task).name, self._commit, self._supervision.start])
@@ -154,6 +155,9 @@ class _Run:
         limits = () if max_cost is None else (max_cost, max(max_cost - self._spent, ROUNDING))
         again, anew = [["--max-cost", repr(limit)] for limit in limits] or ([], [])
         words = isolated("code_commit.fleet.clone", "work", self._root.parents[1])
+        if self._task.built:
+            (self._root.parent / _BUILT).write_text(self._task.built, encoding="utf-8")
+            anew = [*anew, "--built", f"../{_BUILT}"]
         words.append(json.dumps([self._task.rollup, again, anew, self._is_moved]))
         said = self._processes.command(words, self._root).stderr.decode("utf-8", "replace")
         self._said = shown(said.strip().rpartition("\n")[2])
