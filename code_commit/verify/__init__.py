@@ -343,6 +343,8 @@ def _check_omissions(
         files.append(ChangedFile(each.path, old, content.content if isinstance(content, FileReplacement) else None))
     for place in find_omissions(files):
         change, content = taken[place.path]
+        if isinstance(change, EditBlock) and not place.text:
+            continue  # the find names all that it takes away
         if isinstance(change, EditBlock):
             text = place.text.lower()
             line = next((edit.line for edit in change.edits if text in edit.replacement.lower()), change.line)
@@ -351,7 +353,8 @@ def _check_omissions(
             line = content.line and content.line + 1 + place.at
             advice = "send the whole content of the file"
         lost = f"lines {place.first} to {place.last} of the file" if place.first else "lines that are left out"
-        fact = f"'{shown(place.text)}' stands for {lost}"
+        fact = f"'{shown(place.text)}' stands for {lost}" if place.text else f"is empty, without {lost}"
+        advice += "" if place.text else ", or write ^^^delete in place of ^^^end to remove it"
         findings.suspect(place.path, "omission", fact, advice, line)
 
 

@@ -57,7 +57,7 @@ class ChangedFile(NamedTuple):
 class Omission(NamedTuple):
     """Lines `first` to `last` (from 1) of the old file that are lost, 0 where only the words say so.
 
-    `at` is the line of the new content (from 0) that stands there instead, `text` what it says.
+    `at` is the line of the new content (from 0) that stands there instead, `text` what it says; "" in an empty file.
     """
 
     path: str
@@ -74,7 +74,9 @@ def find_omissions(files: Sequence[ChangedFile]) -> Iterator[Omission]:
         if file.new is None:
             continue
         if (old := file.old) is not None and (
-            place := _find_place(file.path, old, file.new, lost) or _find_remark(file.path, old, file.new, lost)
+            place := _find_place(file.path, old, file.new, lost)
+            or _find_remark(file.path, old, file.new, lost)
+            or _find_emptied(file.path, old, file.new, lost)
         ):
             yield place
         elif (word := find_placeholder(file.path, file.new, old)) and (old is None or lost.any_of(old)):
@@ -137,6 +139,16 @@ def _find_place(path: str, old_text: str, new_text: str, lost: _Lost) -> Omissio
         ):
             return Omission(path, instead[0], new[instead[0]], gone[0] + 1, gone[-1] + 1)
     return None
+
+
+def _find_emptied(path: str, old: str, new: str, lost: _Lost) -> Omission | None:
+    """Return all of a file that is sent empty, as when an answer forgot its lines."""
+    if new.strip():
+        return None
+    lines = _stripped(old)
+    comments = _comment_lines(path, old, (0, len(lines)))
+    gone = [at for at, line in enumerate(lines) if _WORD.search(line) and at not in comments and lost(line)]
+    return Omission(path, 0, "", gone[0] + 1, gone[-1] + 1) if len(gone) >= _LEAST_OF_ALL else None
 
 
 def _gaps(old: Sequence[str], new: Sequence[str]) -> Iterator[_Gap]:

@@ -142,6 +142,13 @@ def test_no_piece_of_the_key_stands_where_a_quotation_of_the_response_is_cut(pro
         assert KEY[:8] not in said, before
 
 
+def test_a_file_that_is_sent_empty_is_suspected_and_one_that_an_edit_empties_is_not(project_folder):
+    (project_folder / "a.rs").write_text("fn a() {}\nfn b() {}\nfn c() {}\n")
+    assert broken(project_folder, FileReplacement("a.rs", "", 10)) == [("a.rs", 11, "omission")]
+    edit = EditBlock("a.rs", (Edit("fn a() {}\n", "", 11, "fn c() {}\n"),), 10)
+    assert [change.content for change in verify(project_folder, edit, answer_format="edits").changes] == [b""]
+
+
 def test_a_placeholder_is_told_with_its_own_line_of_the_response(project_folder):
     (project_folder / "a.rs").write_text("fn a() {}\nfn b() {}\n")
     change = FileReplacement("a.rs", "fn a() {}\n// ... existing code ...\n", 10)
@@ -416,7 +423,7 @@ def test_a_file_is_seen_where_its_lines_stand_in_the_rollup(texts, codebase):
     [
         ("src/a.rs", "x\n" * 100, "x\n" * 40, ["shrinks"]),
         ("src/a.rs", "x\n" * 100, "x\n" * 60, []),
-        ("test_a.py", "x\n" * 3, "", ["shrinks"]),
+        ("test_a.py", "x\n" * 2, "", ["shrinks"]),
         ("test_a.py", "x\n", "y\n", []),
         ("src/a.rs", "x\n", None, []),
     ],

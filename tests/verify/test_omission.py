@@ -138,7 +138,7 @@ def test_of_one_line_of_code_a_sentence_is_told_too():
 @pytest.mark.parametrize(
     ("path", "new"),
     [
-        *[("a.py", line) for line in ("from .core import run", "import new", "pass", "x = 1", '"""Helpers."""', "")],
+        *[("a.py", line) for line in ("from .core import run", "import new", "pass", "x = 1", '"""Helpers."""')],
         *[
             ("a.js", line)
             for line in ("module.exports = require('./b')", "'use strict'", "debugger", "export * from 'b'")
@@ -146,7 +146,7 @@ def test_of_one_line_of_code_a_sentence_is_told_too():
         *[("Dockerfile", line) for line in ("FROM scratch", "FROM debian\nRUN apt update")],
         *[("a.go", line) for line in ("package a", "package a // see b")],
         *[("a.html", line) for line in ("<p>Gone</p>", "{% include 'b.html' %}")],
-        *[("README.txt", line) for line in ("One line.\nAnother one.", "")],
+        *[("README.txt", line) for line in ("One line.\nAnother one.",)],
     ],
 )
 def test_what_a_file_becomes_in_its_own_language_is_no_remark(path, new):
@@ -158,6 +158,13 @@ def test_lines_like_those_that_the_file_had_are_no_remark():
     assert omitted("make check\n", "set -e\nmake all\nmake test\n", "a.sh") == []
     assert omitted("Run it.\n", "Open a page.\nClick on it.\nClose it.\n", "a.robot-steps") == []
     assert omitted("fixed\n", "a = 1\nb = 2\nc = 3\n", "tests/fixtures/a.py") == []
+
+
+def test_a_file_that_is_sent_empty_has_lost_its_lines():
+    code = WHOLE["a.py"]
+    assert [(place.text, place.first, place.last) for place in omitted("\n", code, "a.py")] == [("", 1, 5)]
+    assert omitted("", code, "a.py", ChangedFile("b.py", None, code)) == []
+    assert omitted("", "# one\n# two\n# three\nimport os\n", "__init__.py") == []
 
 
 def test_moved_code_is_not_lost():
