@@ -60,7 +60,7 @@ def bare_path(path: str) -> str:
 
 def is_word(path: str) -> bool:
     """Tell whether a path is no file's name but a language or a word of the answer's format, whatever is around it."""
-    if "/" in path or "." in path:
+    if "/" in path or ("." in path and (" " not in path or _HAS_SUFFIX.search(path))):
         return False
     name = re.sub(r"\A[^\w]+|[^\w+#]+\Z", "", path).lower()
     if name in _WORDS:

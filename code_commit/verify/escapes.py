@@ -15,6 +15,7 @@ from code_commit.verify.parts import Part, Suspicion, parts_of
 
 _FEW_LINES, _FEW_ENDS = 3, 3
 _ENTITY = regex(r"&(?:lt|gt|amp|quot|apos|#x?[0-9A-Fa-f]{1,6});")
+_JSON_ESCAPE = regex(r"\\u00(2[267]|3[CEce])")  # of what HTML would take for its own
 _QUOTED = regex(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`[^`\n]*`")
 _REMARK = regex(r"//|(?<!\S)(?:\*|#(?!include\b)|--|;|%)|<!--")
 _LONG_TEXTS = (('"""', '"""'), ("'''", "'''"), ("/*", "*/"))
@@ -32,13 +33,17 @@ def is_escaped(part: Part) -> bool:
     if part.old is None:
         return _has_written_ends(part)
     signs = [sum(map(text.count, ("<", "&&"))) for text in (part.new, part.old)]
-    plain = unescape(part.new) if "&" in part.new and signs[0] == 0 < signs[1] else part.new
+    plain = _JSON_ESCAPE.sub(_unescaped, unescape(part.new)) if signs[0] == 0 < signs[1] else part.new
     if "\\n" in plain and plain.strip().count("\n") < _FEW_LINES <= part.old.count("\n"):
         plain = plain.replace("\\n", "\n").replace('\\"', '"')
     old = {line for line in part.old.split("\n") if line.strip()}
-    return plain is not part.new and sum(map(old.__contains__, plain.split("\n"))) > sum(
+    return plain != part.new and sum(map(old.__contains__, plain.split("\n"))) > sum(
         map(old.__contains__, part.new.split("\n"))
     )
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 16))
 
 
 def _has_foreign_entity(part: Part) -> bool:

@@ -20,12 +20,13 @@ _DIFF = regex(
     r"\s*(?:diff --git |--- .+\n\+\+\+ |@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|@@(?: .*)?\n"
     r"|\*\*\* (?:Begin Patch|(?:Update|Add) File: ))"
 )
+_DIFF_END = regex(r"\n\*{3} End (?:Patch|of File)(?: \*{3})?\s*\Z")
 _LABEL = regex(r"={3,} (.+) ={3,}|(?i:(?:file|path): ?)?[`'\"]?([^\s`'\"]+?)[`'\"]?:?")
 _NUMBERED = regex(r"\s*[L\[(]?(\d{1,9})(?:[\])]?: ?|[.)\]] | ?[|\u2502] ?|\t|\u2192)(.*)")
 _NUMBER = regex(r"\s*(\d{1,9})(?:[^\w\s]? |\Z)(.*)")  # where the rest is the file's
 # groups: the opening and the middle marker; others close a block
 _MARKER = r"(?m)^(?:(<{5,9}(?: .*)?|-{5,9} SEARCH.*)|(={5,9})|>{5,9}(?: .*)?|\+{5,9} REPLACE.*)$\n?"
-_FEW_LINES = 3
+_FEW_LINES, _LONGEST_END = 3, 200
 _IN_AN_EDIT = "send the file's own lines alone"
 _MOST_BLOCKS = 100  # that are looked for in the old content, each at the cost of its size
 
@@ -81,10 +82,11 @@ def _is_fenced(part: Part) -> bool:
         return _is_fenced_document(part)
     begins = markdown.begins_with_fence(new) and not markdown.begins_with_fence(old)
     ends = markdown.ends_with_fence(new) and not markdown.ends_with_fence(old)
-    if not begins and not ends:
-        return False
-    wrapped = markdown.unwrap(new) if begins else None
     count = markdown.count_fences(new)
+    if not begins and not ends:  # one with words behind it
+        is_code = not part.is_edit and markdown.is_known_code(part.path)
+        return is_code and count % 2 == 1 and markdown.count_fences(old) % 2 == 0
+    wrapped = markdown.unwrap(new) if begins else None
     if part.is_edit:
         if wrapped is not None and markdown.stands_in_text(part.path, part.file, old, new):
             return False
@@ -130,6 +132,8 @@ def _is_diff(part: Part) -> bool:
             return False
         is_for_file = part.is_code or f"+++ b/{part.path}\n" in part.new
         return is_for_file if part.old is None else not _DIFF.match(part.old)
+    if (end := _DIFF_END.search(part.new, max(0, len(part.new) - _LONGEST_END))) and not part.is_data:
+        return end[0].strip() not in part.file and "*** Begin Patch" not in part.new
     if not part.new.startswith(("+", "-")) and "\n+" not in part.new and "\n-" not in part.new:
         return False
     lines, had = ((text or "").replace("\r\n", "\n").split("\n") for text in (part.new, part.old))

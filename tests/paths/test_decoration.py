@@ -53,7 +53,10 @@ def test_names_of_real_projects_are_no_decorated_paths():
 
 @pytest.mark.parametrize(
     "path",
-    ["python", "Bash", "c++", "C#", "tsx", "file", "code", "diff", "main", "[file]", "**python**", "python code"],
+    [
+        *("python", "Bash", "c++", "C#", "tsx", "file", "code", "diff", "main", "[file]", "**python**"),
+        *("python code", "2. New file for the worker"),
+    ],
 )
 def test_a_language_and_a_word_of_the_format_are_no_names(path):
     assert is_word(path)
