@@ -4,6 +4,7 @@ Only the file's own code tells: its lines without strings and comments, where no
 that holds markup may have them in its text.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from html import unescape
