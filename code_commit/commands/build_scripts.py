@@ -261,10 +261,11 @@ def _section(part: _Part) -> str:
 
 
 def _yields(kind: dict[str, Any], folder: Folder, found: Iterable[_Part]) -> bool:
-    """Tell whether a kind's sources are for another one's build, one that does not fail for want of tests."""
+    """Tell whether a kind's sources are for another one's build: it has tests, or sources of its own language."""
     names = kind.get("unless", "")
     others = [part for part in found if set(names.split()) & set(part.kind["markers"].split())]
-    return folder.has(names) and (not others or any(part.can_pass for part in others))
+    own = (name for part in others for name in folder.find(part.kind.get("sources", "")) if name not in names)
+    return folder.has(names) and (not others or any(part.can_pass for part in others) or any(own))
 
 
 def _find_all(folder: Folder, kinds: Sequence[dict[str, Any]], name: str) -> list[_Part]:

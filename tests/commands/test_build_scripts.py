@@ -772,6 +772,7 @@ PARTS = {
         "Swift",
         "",
     ),
+    "Swift without tests": ({"Package.swift": "", "CMakeLists.txt": "", "Sources/a/a.swift": ""}, "Swift", ""),
     "a package of Swift around a library in C": (
         {"Package.swift": "", "CMakeLists.txt": "", "meson.build": "", "src/a.c": ""},
         "CMake",
