@@ -3,23 +3,40 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from command import CODE_COMMIT, recorded
 
-from code_commit.changes import AppliedChange
-from code_commit.exchange import Cost, Response, Settlement, Usage
+from code_commit.changes import AppliedChange, RejectedResponseError, RunWarning, VerifiedChanges, Violation
+from code_commit.errors import Interrupted
+from code_commit.exchange import Cost, Prompt, Response, Settlement, Usage
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.runs.attempt_log import AttemptLog
-from code_commit.runs.log import open_run_log, reopen_run_log
+from code_commit.runs.diff import FileEdit
+from code_commit.runs.list import process_start
+from code_commit.runs.log import RunLog, open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import FileChoice, RewrittenFile, RunEntry, RunError, load_run_record
+from code_commit.runs.record import (
+    BUILT_DIFF,
+    SCHEMA_VERSION,
+    BuildResult,
+    FileChoice,
+    RewrittenFile,
+    RunEntry,
+    RunError,
+    load_run_record,
+)
 from code_commit.runs.replies import LoggedReply, read_reply
 from code_commit.settings import Settings
 from code_commit.status import Status
+from code_commit.views import Name, Sight
 
 WITH_A_FULL_LOG = """
 mkdir disk && mount -t tmpfs -o size=3m none disk && mv agent-config/logs disk/logs && ln -s ../disk/logs agent-config/ &&
@@ -52,6 +69,11 @@ mkdir agent-config/logs && mount -t tmpfs -o size=1m none agent-config/logs || e
 echo "exit $?"
 cat agent-config/logs/*/run.json
 """
+
+
+@pytest.fixture
+def log(project_folder: Path) -> RunLog:
+    return open_run_log(find_project(project_folder), "run", Settings(), Progress(Redactor([]), quiet=True))
 
 
 @pytest.mark.root("mount")
@@ -187,8 +209,106 @@ def test_a_resumed_run_has_the_answer_its_costs_and_the_settings_that_were_recor
     assert call.seconds
     assert call.seconds >= 5.0
     assert read_reply(log.folder, 1) == LoggedReply({"id": "r"}, pytest.approx(call.seconds, abs=0.001))
-    again = AttemptLog(reopen_run_log(project, RunEntry(log.folder, record), settings, progress), 1)
-    assert again.recorded_response() == response._replace(request_id=None, settlement=Settlement())
+    record.pid, record.process_start, record.schema_version = 1, "another", 1
+    reopened = reopen_run_log(project, RunEntry(log.folder, record), settings, progress, lambda *end: ends.append(end))
+    assert (record.pid, record.process_start) == (os.getpid(), process_start(os.getpid()))
+    assert (record.schema_version, reopened.git) == (SCHEMA_VERSION, project.git)
+    assert AttemptLog(reopened, 1).recorded_response() == response._replace(request_id=None, settlement=Settlement())
+    ends = []
+    reopened.finish(Status.SUCCESS)
+    assert ends == [(reopened, Status.SUCCESS)]
+
+
+def test_an_attempt_counts_its_own_times_and_asks_its_own_model(log: RunLog):
+    """An hour in it is that of another step, or of the attempt as it was recorded before."""
+    log.record.model = "first"
+    attempt = AttemptLog(log, 1)
+    attempt.record.model = "fallback"
+    attempt.reserved(1.0)
+    attempt.job_created("a job")
+    assert attempt.record.job_model == "fallback"
+    attempt._started -= 3600
+    attempt.asking(Prompt("", "", "Do it."))
+    attempt.replied(200, {}, {})
+    attempt._responded -= 3600
+    attempt.given(Response("", "stop"), "")
+    attempt.rejected(RejectedResponseError([Violation("", 0, "no-block", "no")], 2))
+    assert attempt.record.reasons == ["no", "and 2 more"]
+    assert attempt.record.model == "fallback", "which goes on"
+    assert attempt.record.seconds is not None
+    assert attempt.record.change_seconds is not None
+    assert max(attempt.record.seconds, attempt.record.change_seconds) < 3600
+    attempt.record.change_seconds = 7.0
+    attempt.chose(["a", "b"])
+    assert (log.record.chosen, attempt.record.verdict, attempt.record.change_seconds) == (["a", "b"], "rejected", 7.0)
+
+
+def test_what_is_cut_for_the_record_holds_no_piece_of_a_key(log: RunLog):
+    key = "test-key-0123456789"
+    log.redactor = Redactor([key])
+    attempt, cut = AttemptLog(log, 1), f"{'x' * 19_990}{key}"
+    attempt.given(Response("", "stop"), cut)
+    attempt.asked([f"{'x' * 490}{key}"])
+    told = [attempt.record.notes, *attempt.record.asked, str(attempt.declined(cut))]
+    assert [key[:8] in text for text in told] == [False] * 3
+    assert [len(text) > 480 for text in told] == [True] * 3
+
+
+def test_the_files_that_an_answer_left_and_those_that_its_build_renamed_are_recorded_as_they_are(log: RunLog):
+    attempt, old = AttemptLog(log, 1), b"".join(b"line %d\n" % n for n in range(20))
+    attempt.applying(VerifiedChanges(log.folder, (), (RunWarning("other", "w"),), ("crlf.txt",)))
+    assert (attempt.record.ends_alone, [each.message for each in log.record.warnings]) == (["crlf.txt"], ["w"])
+    moved = [FileEdit("a.txt", old, None), FileEdit("b.txt", None, old)]
+    attempt.built(moved)
+    assert [(file.path, file.action) for file in log.record.rewritten] == [("a.txt", "delete"), ("b.txt", "create")]
+    assert (log.folder / BUILT_DIFF).exists()
+    attempt.built([])
+    assert (log.record.rewritten, (log.folder / BUILT_DIFF).exists()) == ([], False), "nothing of an earlier build"
+
+
+KINDS = {
+    # the command, the verdicts of the attempts; their kinds
+    "run": ("run", ["rejected", "chosen", "applied", "applied"], ["initial", "retry", "retry", "repair"]),
+    "repair": ("repair", ["applied", "rejected", "applied"], ["repair", "repair", "retry"]),
+}
+
+
+@pytest.mark.parametrize(("command", "verdicts", "kinds"), KINDS.values(), ids=KINDS)
+def test_an_attempt_is_what_the_one_before_it_makes_it(command, verdicts, kinds, log: RunLog):
+    log.record.command = command
+    for number, verdict in enumerate(verdicts, start=1):
+        AttemptLog(log, number).record.verdict = verdict
+    assert [attempt.kind for attempt in log.record.attempts] == kinds
+
+
+def test_what_a_log_does_not_say_a_prompt_showed_is_taken_from_the_one_that_is_made_again(log: RunLog):
+    attempt, views = AttemptLog(log, 1), {"a": Name(1)}
+    made_again = Sight({"b": Name(2)}, "codebase", ["beside"])
+    assert attempt.recorded_sight(made_again) == made_again
+    attempt.asking(Prompt("", "", "", shows=Sight(views, "as it was", ["then"], "made", is_partial=True)))
+    assert attempt.recorded_sight(made_again) == Sight(views, "codebase", ["beside"], "made", is_partial=True)
+
+
+def test_a_run_tells_each_warning_and_each_build_that_ended_once(log: RunLog):
+    steps: list[str] = []
+    log.listener = cast("Any", SimpleNamespace(step=lambda _, event: steps.append(event), output=lambda _: None))
+    log.add_warning("build", "a", "a", "b")
+    log.add_warning("build", "b", "a")
+    assert [each.message for each in log.record.warnings] == ["a", "b"]
+    with log.build_log("1-build.txt", lambda _: None):
+        pass
+    with log.build_log("2-build.txt", lambda _: None) as build:
+        build.result = BuildResult(0, None, timed_out=False, seconds=1.0, output_bytes=0)
+    assert steps == ["warned", "building", "building", "built"]
+
+
+def test_the_end_by_an_error_has_its_code_may_have_been_paid_for_and_leaves_no_room(log: RunLog):
+    AttemptLog(log, 1).record.unsettled_usd = [0.5]
+    log.replies.make_room(1, 4096)
+    with suppress(Interrupted), log:
+        raise Interrupted(signal.SIGTERM)
+    assert (log.record.error, log.record.exit_code) == (RunError("interrupted", may_be_paid=True), 143)
+    assert [path.name for path in log.folder.glob(".*")] == []
 
 
 def test_what_an_answer_replaces_is_no_longer_what_a_build_made_of_an_earlier_one(project_folder: Path):
