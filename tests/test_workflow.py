@@ -9,6 +9,8 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +19,20 @@ import pytest
 from command import CODE_COMMIT, Run, git, recorded, the_log, wait_for
 from fake_server import FakeServer, Fault
 
-from code_commit.changes import AppliedChange, FilesAskedError, NotApprovedError, RejectedResponseError, Violation
+from code_commit.changes import (
+    AppliedChange,
+    FileReplacement,
+    FilesAskedError,
+    NotApprovedError,
+    OriginalFile,
+    RejectedResponseError,
+    VerifiedChange,
+    VerifiedChanges,
+    Violation,
+)
 from code_commit.check.plan import RunInputs
+from code_commit.errors import ApplyError, BuildError
+from code_commit.exchange import Response
 from code_commit.llm.models import choose_model
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
@@ -28,7 +42,16 @@ from code_commit.runs.progress import Progress
 from code_commit.runs.record import Attempt, BuildResult, RunEntry, TreeBefore, load_run_record
 from code_commit.settings import Settings
 from code_commit.start import _note_choice, open_log
-from code_commit.workflow import _ends_run, _wait_for_approval, applied_paths, is_meant
+from code_commit.status import Status
+from code_commit.workflow import (
+    _ends_run,
+    _wait_for_approval,
+    applied_paths,
+    attempt_loop,
+    build_project,
+    change_files,
+    is_meant,
+)
 
 KEY = "test-key/0123+456789abcdef"
 PROVIDERS = {
@@ -686,13 +709,147 @@ def test_a_suspicion_is_known_where_it_was_told_of_an_earlier_answer_or_of_a_fil
         (Attempt(1, "initial", rejections=[certain]), set()),
         (Attempt(1, "initial", ends_alone=["b"]), {("line-ends", "b", "")}),
     ):
-        plan, log = SimpleNamespace(inputs=RunInputs()), SimpleNamespace(record=SimpleNamespace(attempts=[attempt] * 2))
+        attempts = [attempt, Attempt(2, "retry"), attempt]
+        plan, log = SimpleNamespace(inputs=RunInputs()), SimpleNamespace(record=SimpleNamespace(attempts=attempts))
         run: Any = SimpleNamespace(plan=plan, log=log)
         asked = {told, ("line-ends", "b", ""), ("r", "b", "x"), ("r", "a", "y")}
-        assert set(filter(is_meant(run, 2), asked)) == known
+        assert set(filter(is_meant(run, 3), asked)) == known
         assert not any(map(is_meant(run, 1), asked)), "nothing was told before the first answer"
         plan.inputs = RunInputs(as_sent=True)
         assert all(map(is_meant(run, 1), asked))
+
+
+def test_each_attempt_goes_on_with_what_the_ones_before_it_left(monkeypatch):
+    """The first answer is in the log, the second is rejected, the third build is refused, the fourth is the last."""
+    steps: list[object] = []
+    first = BuildResult(7, None, timed_out=False, seconds=1.0, output_bytes=0)
+
+    class Attempt:
+        def __init__(self, _, number):
+            self.number, self.record = number, SimpleNamespace(cut_off=False)
+
+        def recorded_response(self):
+            return Response("answer 1", "stop") if self.number == 1 else None
+
+        def recorded_sight(self, made_again):
+            return f"recorded {made_again}"
+
+    class Conversation:
+        def __init__(self, *given):
+            steps.append(given)
+
+        def next_prompt(self):
+            return SimpleNamespace(shows=f"sight {len(steps)}")
+
+        def was_rejected(self, attempt, answer, rejection):
+            steps.append(("rejected", attempt.number, answer.text, rejection))
+
+        def build_failed(self, attempt, answer, build, changed, originals):
+            steps.append(("failed", attempt.number, answer.text, build, {*changed}, originals))
+
+        def last_build_failed(self, attempt, build, before):
+            steps.append(("last", attempt.number, build, before))
+
+    def change(_, response, shows, attempt):
+        steps.append((response.text, shows))
+        if attempt.number == 2:
+            raise rejection
+        return {f"file {attempt.number}"}
+
+    rejection = RejectedResponseError([Violation("", 0, "no-block", "no")])
+    for name, stand_in in {
+        "AttemptLog": Attempt,
+        "Conversation": Conversation,
+        "ask": lambda _complete, _prompt, attempt: Response(f"answer {attempt.number}", "stop"),
+        "change_files": change,
+        "build_project": lambda _, attempt: replace(first, exit_code=attempt.number),
+        "load_originals": lambda folder: {folder: b"before"},
+        "_ends_run": lambda *_: False,
+    }.items():
+        monkeypatch.setattr(f"code_commit.workflow.{name}", stand_in)
+    log = SimpleNamespace(
+        redactor="redactor", record=SimpleNamespace(first_build=first), snapshot="snapshot", finish=lambda end: end
+    )
+    settings, task = SimpleNamespace(dry_run=False), SimpleNamespace(attempts=4)
+    plan = SimpleNamespace(project="project", settings=settings)
+    run: Any = SimpleNamespace(log=log, plan=plan, task=task, room="room", complete=None)
+    assert attempt_loop(run) == Status.BUILD_FAILED
+    builds = [replace(first, exit_code=number) for number in range(5)]
+    originals = {"snapshot": b"before"}
+    assert steps == [
+        ("project", settings, "redactor", task, "room"),
+        ("answer 1", "recorded sight 1"),
+        ("failed", 1, "answer 1", builds[1], {"file 1"}, originals),
+        ("answer 2", "sight 3"),
+        ("rejected", 2, "answer 2", rejection),
+        ("answer 3", "sight 5"),
+        ("failed", 3, "answer 3", builds[3], {"file 1", "file 3"}, originals),
+        ("answer 4", "sight 7"),
+        ("last", 4, builds[4], first),
+    ]
+
+
+BUILDS = {
+    # whether a build came before, whether the record has a refused build; whether a refusal ends the run, builds made
+    "the first": (False, False, True, 1),
+    "the first, again": (False, True, True, 1),
+    "after one that the code made fail": (True, False, False, 1),
+    "after one, and recorded": (True, True, False, 0),
+}
+
+
+@pytest.mark.parametrize(("is_later", "is_recorded", "ends", "made"), BUILDS.values(), ids=BUILDS)
+def test_the_sandbox_is_to_blame_for_a_refusal_of_the_first_build_alone(
+    is_later, is_recorded, ends, made, project_folder, monkeypatch
+):
+    monkeypatch.setattr("code_commit.workflow.note_built", lambda *_: [])
+    refused, asked = BuildResult(1, None, timed_out=False, seconds=1.0, output_bytes=0, refused="network"), []
+
+    def build(_, timeout, environment, warn):
+        asked.append((timeout, environment["CODE_COMMIT_ATTEMPT"], environment["CODE_COMMIT_RUN"], warn))
+        return refused
+
+    project, settings = find_project(project_folder), Settings(build_timeout=7.0, llm_timeout=9.0)
+    log = open_run_log(project, "run", settings, Progress(Redactor([]), quiet=True))
+    log.record.first_build = replace(refused, refused="") if is_later else None
+    AttemptLog(log, 1)
+    attempt = AttemptLog(log, 2)
+    attempt.record.build = refused if is_recorded else None
+    keys, inputs = SimpleNamespace(texts=()), RunInputs(environment={})
+    plan = SimpleNamespace(project=project, settings=settings, keys=keys, inputs=inputs)
+    run: Any = SimpleNamespace(plan=plan, log=log, builder=SimpleNamespace(run=build))
+    with pytest.raises(BuildError, match="network") if ends else nullcontext():
+        assert build_project(run, attempt) == refused
+    assert [each[:3] for each in asked] == [(7.0, "2", log.record.run)] * made
+    assert attempt.record.build == refused
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_an_answer_that_could_not_be_written_is_recorded_as_none(is_told, project_folder, monkeypatch):
+    """Of files of earlier answers nobody needs to be told that git does not track them."""
+
+    def fail(*_):
+        raise ApplyError("no room")
+
+    changes = (
+        VerifiedChange(FileReplacement("new.txt", "a\n"), "replace", b"a\n", 0o644, OriginalFile(b"b\n", 0o644)),
+    )
+    verified = VerifiedChanges(project_folder, changes, (), ("crlf.txt",))
+    monkeypatch.setattr("code_commit.workflow.verify_response", lambda *_: verified)
+    monkeypatch.setattr("code_commit.workflow.apply_changes", fail)
+    project = find_project(project_folder)
+    log = open_run_log(project, "run", Settings(), Progress(Redactor([]), quiet=True))
+    before = AttemptLog(log, 1)
+    before.record.changes = [AppliedChange("new.txt", "replace" if is_told else "create", 1, 1, 0)]
+    before.record.verdict = "applied"
+    attempt = AttemptLog(log, 2)
+    tree = SimpleNamespace(listed={"new.txt": "??"})
+    plan = SimpleNamespace(project=project, settings=Settings(), tree=tree)
+    run: Any = SimpleNamespace(plan=plan, log=log, approve=None)
+    with pytest.raises(ApplyError):
+        change_files(run, Response("", "stop"), None, attempt)
+    assert (attempt.record.changes, attempt.record.ends_alone, attempt.diff_file.exists()) == ([], [], False)
+    assert [warning.kind for warning in log.record.warnings] == ["review"] * is_told
 
 
 def test_the_paths_of_an_earlier_answer_are_those_that_were_applied(project_folder):

@@ -10,7 +10,7 @@ import pytest
 from command import Run, git, tree
 
 from code_commit.changes import AppliedChange, RejectedResponseError, Violation
-from code_commit.errors import LogError, NotSetUpError
+from code_commit.errors import LogError, NotSetUpError, OverBudgetError
 from code_commit.exchange import FailedRequest, Response, Usage
 from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.log import sum_up
@@ -24,6 +24,7 @@ from code_commit.runs.record import (
     error_facts,
     load_run_record,
 )
+from code_commit.status import Status
 from code_commit.workflow import change_files
 
 DATA = Path(__file__).parents[1] / "older_log"
@@ -241,6 +242,22 @@ def test_each_sum_has_each_call_and_each_build_once():
 def test_an_error_may_have_been_paid_for_where_the_last_call_may(unsettled, may_be_paid):
     attempts = [Attempt(number, "initial", unsettled_usd=usd) for number, usd in enumerate(unsettled, start=1)]
     assert error_facts(NotSetUpError("no key"), attempts) == RunError("not_set_up", may_be_paid=may_be_paid)
+
+
+def test_a_record_tells_of_its_latest_attempt_and_of_the_first_build_before_any():
+    builds = [BuildResult(number, None, timed_out=False, seconds=1.0, output_bytes=0) for number in range(3)]
+    attempts = [Attempt(1, "initial", "first", build=builds[1]), Attempt(2, "repair", "fallback", build=builds[2])]
+    record = RunRecord("1", "r", "rollup", "", "/", "", 1, model="first", first_build=builds[0])
+    assert (record.last_build, record.asked_model, record.as_choice.model) == (builds[0], "first", "first")
+    record.attempts = [*attempts, Attempt(3, "retry")]
+    assert (record.last_build, record.asked_model, record.as_choice.model) == (None, "fallback", "fallback")
+    assert [record.is_auxiliary, record.has_next_step] == [False, True]
+    record.status = Status.SUCCESS
+    assert [record.is_auxiliary, record.has_next_step] == [True, False]
+    record.status, record.options = Status.LLM_ERROR, {"dry_run": True}
+    assert not record.has_next_step
+    assert not BuildResult(0, None, timed_out=True, seconds=1.0, output_bytes=0).passed
+    assert error_facts(OverBudgetError("", 1.0, 2.0)) == RunError("budget", needed_usd=1.0, left_usd=2.0)
 
 
 def test_a_choice_whose_price_is_not_known_makes_the_sum_unknown():
