@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,6 +36,7 @@ from code_commit.errors import ApplyError, BuildError
 from code_commit.exchange import Response
 from code_commit.llm.models import choose_model
 from code_commit.project import find_project
+from code_commit.prompts.next import Answer
 from code_commit.redaction import Redactor
 from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.log import open_run_log
@@ -741,14 +743,10 @@ def test_each_attempt_goes_on_with_what_the_ones_before_it_left(monkeypatch):
         def next_prompt(self):
             return SimpleNamespace(shows=f"sight {len(steps)}")
 
-        def was_rejected(self, attempt, answer, rejection):
-            steps.append(("rejected", attempt.number, answer.text, rejection))
-
-        def build_failed(self, attempt, answer, build, changed, originals):
-            steps.append(("failed", attempt.number, answer.text, build, {*changed}, originals))
-
-        def last_build_failed(self, attempt, build, before):
-            steps.append(("last", attempt.number, build, before))
+        def __getattr__(self, name):
+            return lambda attempt, *given: steps.append(
+                (name, attempt.number, *(copy(each) if isinstance(each, set) else each for each in given))
+            )
 
     def change(_, response, shows, attempt):
         steps.append((response.text, shows))
@@ -779,13 +777,13 @@ def test_each_attempt_goes_on_with_what_the_ones_before_it_left(monkeypatch):
     assert steps == [
         ("project", settings, "redactor", task, "room"),
         ("answer 1", "recorded sight 1"),
-        ("failed", 1, "answer 1", builds[1], {"file 1"}, originals),
+        ("build_failed", 1, Answer("answer 1", ""), builds[1], {"file 1"}, originals),
         ("answer 2", "sight 3"),
-        ("rejected", 2, "answer 2", rejection),
+        ("was_rejected", 2, Answer("answer 2", ""), rejection),
         ("answer 3", "sight 5"),
-        ("failed", 3, "answer 3", builds[3], {"file 1", "file 3"}, originals),
+        ("build_failed", 3, Answer("answer 3", ""), builds[3], {"file 1", "file 3"}, originals),
         ("answer 4", "sight 7"),
-        ("last", 4, builds[4], first),
+        ("last_build_failed", 4, builds[4], first),
     ]
 
 

@@ -7,17 +7,25 @@ import resource
 import shutil
 import signal
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from command import CODE_COMMIT, Run, Start, git, recorded, tree, wait_for
 
+from code_commit.apply.restore import UndoScope
 from code_commit.changes import AppliedChange
+from code_commit.commands import undo
 from code_commit.commands.undo import _transactions_before as transactions_before
 from code_commit.errors import NotSetUpError
+from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.runs.list import short_name
-from code_commit.runs.record import Attempt, RunRecord
+from code_commit.runs.log import RunLog, open_run_log
+from code_commit.runs.progress import Progress
+from code_commit.runs.record import Attempt, RunRecord, load_run_record
+from code_commit.settings import Settings
+from code_commit.status import Status
 
 RESPONSE = "^^^ok.txt\nok\n^^^end\n^^^new/deep/file.sh\n#!/bin/sh\n^^^end\n^^^old.txt\n^^^delete\n"
 WRONG = "^^^ok.txt\nwrong\n^^^end\n^^^new.txt\n^^^end\n"
@@ -688,3 +696,68 @@ def test_an_answer_that_changed_nothing_left_no_transaction_to_undo(tmp_path: Pa
     assert [transactions_before(number, tmp_path) for number in (1, 3)] == [0, 1]
     with pytest.raises(NotSetUpError, match=r"attempt 2 of .* changed no file: attempts 1, 3 did"):
         transactions_before(2, tmp_path)
+
+
+@pytest.fixture
+def runs(project_folder: Path) -> Iterator[Callable[..., RunLog]]:
+    """Make the log of a run, the latest, whose record has these facts; the runs of a test have changed the file `a`."""
+    project, progress = find_project(project_folder), Progress(Redactor(()), quiet=True)
+
+    def make(**facts) -> RunLog:
+        log = open_run_log(project, "undo" if facts.get("undoes") else "run", Settings(), progress)
+        for name, value in facts.items():
+            setattr(log.record, name, value)
+        (log.snapshot / "changes-1.json").parent.mkdir()
+        (log.snapshot / "changes-1.json").touch()
+        log.finish(Status.SUCCESS)
+        return log
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(undo, "find_changed", lambda _, since=0: [["a", "b"], ["b"]][since])
+        yield make
+
+
+def test_an_undo_is_of_the_attempts_and_files_that_are_named(runs, monkeypatch, project_folder: Path):
+    change, done = AppliedChange("a", "replace", 1, 1, 1), []
+    attempts = [Attempt(n, "initial", verdict="applied", changes=[change]) for n in (1, 2)]
+    target = runs(attempts=attempts)
+    for name in ("check_restorable", "restore"):
+        monkeypatch.setattr(undo, name, lambda *words, _name=name, **more: done.append((_name, *words, more)) or [])
+    project, progress, since = find_project(project_folder), Progress(Redactor(()), quiet=True), UndoScope({"b"}, 1)
+    record = undo.undo_run(project, undo.Arguments(path=("b",), attempt=2, force=True), progress)
+    here, log = target.folder / "snapshot", project_folder / record.log_dir / "snapshot"
+    assert done == [
+        *[("check_restorable", here, project, since, {"force": True})] * 2,
+        ("restore", here, project, log, {"force": True, "scope": since}),
+    ]
+    told = f"put back the files that --path names from attempt 2 and later of {target.folder.name}"
+    assert (record.message, record.undoes) == (told, target.folder.name)
+    assert not load_run_record((target.folder / "run.json").read_bytes()).undone, "a part of it"
+    with pytest.raises(NotSetUpError, match=r"matches none of the files that .* changed: b$"):
+        undo.undo_run(project, undo.Arguments(run=target.folder.name, path=("a",), attempt=2), progress)
+
+
+def test_each_run_of_a_chain_of_undos_is_undone_or_in_the_tree_again(runs):
+    first = runs()
+    second = runs(undoes=first.folder.name)
+    third = runs(undoes=second.folder.name)
+    for chain, undone, said in (
+        ([second, first], [True, False], "in the tree again"),
+        ([third, second, first], [True, False, True], "no longer in the tree"),
+    ):
+        found = undo._chain(chain[0].folder)
+        assert [folder for folder, _ in found] == [log.folder for log in chain]
+        undo._mark(found, chain[0])
+        records = [load_run_record((log.folder / "run.json").read_bytes()) for log in chain]
+        assert [record.undone for record in records] == undone
+        told = f"undid {chain[0].folder.name}, an undo: the changes of {first.folder.name} are {said}"
+        assert undo._say_what_was_done(chain[0].folder.name, found, 1) == told
+
+
+@pytest.mark.parametrize(
+    ("facts", "path", "is_named"), [({}, "b", True), ({}, "c", False), ({"undone": True}, "b", False)]
+)
+def test_the_run_that_changed_a_file_later_is_named_where_it_stands(facts, path, is_named, runs, project_folder: Path):
+    _, target, later = runs(), runs(), runs(**facts)
+    named = undo._find_later(find_project(project_folder), target.folder, [path])
+    assert named == (short_name(later.folder.name) if is_named else "")

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,16 @@ from command import CODE_COMMIT, Run, Start, chess_board, git, recorded, the_log
 from fake_server import FakeServer, Fault
 from forked_command import ForkedProcess
 
-from code_commit.commands.resume import _inputs_of, _options_of
+from code_commit.commands.resume import _answered, _find_resumable, _inputs_of, _options_of
+from code_commit.errors import NotSetUpError
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
+from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.log import open_run_log
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry
 from code_commit.settings import Settings
+from code_commit.status import Status
 from code_commit.views import Name, Sight
 
 WRONG, RIGHT = "^^^ok.txt\nwrong\n^^^end\n^^^gone.txt\n^^^delete\n", "^^^ok.txt\nok\n^^^end\n"
@@ -780,3 +784,52 @@ def test_settings_that_a_record_lacks_are_those_of_now(root: Path, run_code_comm
     done = resume(root, run_code_commit)
     assert done.returncode == 0, done.stderr
     assert json.loads((the_log(root) / "run.json").read_text())["options"]["max_repairs"] == 3
+
+
+LATER = {
+    # the command, the status and other facts of a run after one that is interrupted; which of them is resumed, if any
+    "another interrupted one": ("run", Status.LLM_ERROR, {}, 1),
+    "one that ended": ("run", Status.SUCCESS, {}, None),
+    "a dry run": ("run", Status.SUCCESS, {"options": {"dry_run": True}}, 0),
+    "a dry run that failed": ("run", Status.LLM_ERROR, {"options": {"dry_run": True}}, 0),
+    "an undo": ("undo", Status.SUCCESS, {}, 0),
+    "a choice of files for no run": ("rollup", Status.SUCCESS, {"request": {}}, 0),
+    "a choice of files for a run": ("rollup", Status.SUCCESS, {"request": {"for_run": True}}, 1),
+    "one that was undone": ("run", Status.LLM_ERROR, {"undone": True}, 0),
+    "one that was rolled back": ("run", Status.LLM_ERROR, {"rolled_back": True}, 0),
+}
+
+
+@pytest.mark.parametrize(("command", "status", "facts", "which"), LATER.values(), ids=LATER)
+def test_the_latest_run_that_can_go_on_does_unless_another_ended_after_it(
+    command, status, facts, which, root: Path, monkeypatch
+):
+    monkeypatch.setattr("code_commit.commands.resume.changed_since", lambda *_: [])
+    project, progress, logs = find_project(root), Progress(Redactor([]), quiet=True), []
+    for of_what, end, more in (("run", Status.LLM_ERROR, {}), (command, status, facts)):
+        log = open_run_log(project, of_what, Settings(), progress)
+        for name, value in more.items():
+            setattr(log.record, name, value)
+        (log.snapshot / "changes-1.json").parent.mkdir()
+        (log.snapshot / "changes-1.json").touch()
+        log.finish(end)
+        logs.append(log.folder)
+    with pytest.raises(NotSetUpError, match=r"is unfinished .* ran later: ") if which is None else nullcontext():
+        assert _find_resumable(project, "")[0].folder == logs[which]
+    (logs[0] / "run.json").unlink()
+    log = open_run_log(project, "run", Settings(), progress)
+    log.finish(Status.LLM_ERROR)
+    assert _find_resumable(project, "")[0].folder == log.folder, "whatever was before"
+
+
+@pytest.mark.parametrize(("lacking", "is_needed"), [(1, True), (2, False)])
+def test_an_answer_may_be_in_its_reply_alone_where_it_is_the_latest(lacking, is_needed, root: Path):
+    log = open_run_log(find_project(root), "run", Settings(), Progress(Redactor([]), quiet=True))
+    for number in (1, 2):
+        attempt = AttemptLog(log, number)
+        attempt.record.finish_reason = "stop"
+        attempt.replied(200, {}, {"id": "r"})
+        if number != lacking:
+            log.write_text(f"{number}-response.txt", RIGHT)
+    with pytest.raises(NotSetUpError, match=r"its 1-response.txt cannot be read") if is_needed else nullcontext():
+        assert list(_answered(log.folder, log.record, find_project(root))) == []
