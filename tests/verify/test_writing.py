@@ -180,7 +180,9 @@ def test_attributes_of_a_folder_count_below_it_and_above_the_project(project_fol
 TWELVE = "".join(f"line {number}\n" for number in range(12))
 
 
-def test_a_rename_keeps_mode_bom_and_line_ends(project_folder):
+@pytest.mark.parametrize("attributes", ["", "* text eol=crlf\n"])
+def test_a_rename_keeps_mode_bom_and_line_ends_whatever_a_new_file_would_have(attributes, project_folder):
+    (project_folder / ".gitattributes").write_text(attributes)
     old = project_folder / "tools/run"
     old.parent.mkdir()
     old.write_bytes(b"\xef\xbb\xbf" + TWELVE.replace("\n", "\r\n").rstrip().encode())
