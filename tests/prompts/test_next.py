@@ -126,6 +126,24 @@ def test_a_codebase_shrinks_only_where_the_prompt_does_not_fit(more, shrinks, pr
     assert (asked, len(prompt.text)) == ([(19_999, mentions)] if shrinks else [], size + more)
 
 
+def test_a_codebase_that_shrinks_after_a_repair_has_what_the_given_output_names_first_too(project_folder):
+    project, settings, asked = find_project(project_folder), Settings(), []
+
+    def shrink(characters: int, mentions: str) -> Codebase:
+        asked.append(mentions)
+        return Codebase(["x" * characters])
+
+    task = make_task(settings, load_system_prompts(project.system_prompts), "Do it.", Codebase(["x" * 20_000]))
+    task = task._replace(first=FailedBuild("a.py:1: wrong\n", given="b.py:1: wrong\n"))
+    conversation = Conversation(project, settings, Redactor([]), task, Room(20_000, shrink))
+    with open_run_log(project, "run", settings, Progress(Redactor([]), quiet=True)) as log:
+        attempt = AttemptLog(log, 1)
+        attempt.build_file.write_text("c.py:1: wrong\n")
+        conversation.build_failed(attempt, Answer("", ""), BuildResult(1, None, False, 0.1, 14), (), {})
+        conversation.next_prompt()
+    assert asked == ["c.py:1: wrong\nb.py:1: wrong\n"]
+
+
 def test_lines_that_were_shown_are_followed_through_each_repair(project_folder):
     """Each answer puts ten lines before them, and the second repair shows them where they stand then."""
     project, settings = find_project(project_folder), Settings(answer_format="edits")
