@@ -19,7 +19,7 @@ from code_commit.llm.keys import find_secrets, load_keys
 from code_commit.llm.models import check_base_url, choose_model
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project, find_project, find_user_folder
-from code_commit.settings import USER, Facet, Price, Settings, settings_for
+from code_commit.settings import COMMAND_LINE, USER, Facet, Price, Settings, settings_for
 from code_commit.sources import explain_overruled, load_settings, read_user_settings
 
 KEY, OTHER_KEY = "sk-user-0123456789", "sk-other-0123456789"
@@ -72,6 +72,12 @@ def test_protect_adds_tables_merge_by_key_other_lists_are_replaced(project, user
     )
     resumed = load_settings(project, Settings(protect=("d",)).as_record(), {})
     assert (resumed.protect, resumed.prices) == (("d",), {}), "a log has all that its run had"
+
+
+def test_an_option_stands_before_a_variable_in_a_resumed_run_too(project):
+    options = Settings().as_record() | {"key_command": "option"}
+    resumed = load_settings(project, options, {"CODE_COMMIT_KEY_COMMAND": "variable"})
+    assert (resumed.key_command, resumed.source_of("key_command")) == ("option", COMMAND_LINE)
 
 
 def test_a_project_that_overrules_what_guards_the_user_is_told(project_folder, user, run_code_commit: Run):
