@@ -9,6 +9,17 @@ import pytest
 from command import Run, the_log
 from fake_server import FakeServer, Fault
 
+from code_commit.exchange import Cost, Prompt
+from code_commit.llm.asking import asking
+from code_commit.llm.models import choose_model
+from code_commit.llm.vendor import LlmConfig
+from code_commit.project import find_project
+from code_commit.redaction import Redactor
+from code_commit.runs.attempt_log import AttemptLog
+from code_commit.runs.log import open_run_log
+from code_commit.runs.progress import Progress
+from code_commit.settings import Price, Settings
+
 FIRST, SECOND = "openai:gpt-6.2-sol", "anthropic:claude-opus-5-5"
 RIGHT = "^^^ok.txt\nok\n^^^end\n"
 PRICES = 'max_output_tokens = 10000\n[prices."gpt-6.2-sol"]\ninput = 0.0\noutput = 33.0\n'
@@ -138,3 +149,20 @@ def test_a_reply_with_nan_is_logged_as_json(root: Path, run_code_commit: Run):
         raise AssertionError(name)
 
     json.loads((the_log(root) / "1-response.json").read_text(), parse_constant=refuse)
+
+
+def test_an_answer_of_the_log_settles_the_latest_request_and_not_one_that_was_lost_before(root: Path):
+    project, progress = find_project(root), Progress(Redactor([]), quiet=True)
+    settings = Settings(max_output_tokens=10_000, prices={"gpt-6.2-sol": Price(0.0, 33.0)})
+    log = open_run_log(project, "run", settings, progress)
+    log.record.model = FIRST
+    attempt, prompt = AttemptLog(log, 1), Prompt("", "", "Do it.")
+    attempt.asking(prompt)
+    for usd in (0.5, 0.33):
+        attempt.reserved(usd)
+    content = [{"type": "output_text", "text": RIGHT}]
+    body = {"id": "r", "status": "completed", "usage": {"input_tokens": 9, "output_tokens": 1000}}
+    attempt.replied(200, {}, body | {"output": [{"type": "message", "content": content}]})
+    with asking(LlmConfig(choose_model(FIRST), None, settings), project, log) as complete:
+        assert complete(prompt, attempt).text == RIGHT
+    assert attempt.record.cost == Cost(pytest.approx(0.033), 0.5)
