@@ -32,6 +32,7 @@ from code_commit.changes import (
     Violation,
 )
 from code_commit.check.plan import RunInputs
+from code_commit.codebase.text import Codebase
 from code_commit.errors import ApplyError, BuildError
 from code_commit.exchange import Response
 from code_commit.llm.models import choose_model
@@ -43,6 +44,7 @@ from code_commit.runs.log import open_run_log
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import Attempt, BuildResult, RunEntry, TreeBefore, load_run_record
 from code_commit.settings import Settings
+from code_commit.start import Run as StartedRun
 from code_commit.start import _note_choice, open_log
 from code_commit.status import Status
 from code_commit.workflow import (
@@ -644,6 +646,24 @@ def test_a_run_takes_over_its_choice_of_files_and_the_build_before_it(project_fo
     assert (record.first_build, record.build_changes) == (choice.first_build, ["b"])
     assert {path.name for path in log.folder.iterdir()} >= {"0-build.txt", "given-build.txt"}
     assert not (log.folder / "1-query.txt").exists()
+
+
+@pytest.mark.parametrize(("answer_format", "edits"), [("auto", True), ("edits", True), ("files", False)])
+def test_a_smaller_codebase_shows_parts_of_files_wherever_answers_may_be_edits(
+    answer_format, edits, project_folder, monkeypatch
+):
+    project, redactor, requests = find_project(project_folder), Redactor([]), []
+    settings = Settings(answer_format=answer_format, rollup="fit")
+    plan = SimpleNamespace(project=project, settings=settings, ranking_query="Do it.", redactor=redactor)
+
+    def make(_project, _exclude, request, _redactor) -> Codebase:
+        requests.append((request.edits, request.fit, request.query, request.mentions))
+        return Codebase([""])
+
+    monkeypatch.setattr("code_commit.start.make_codebase", make)
+    with open_run_log(project, "run", settings, Progress(redactor, quiet=True)) as log:
+        StartedRun(plan, None, log, None, None).shrink(320, f"{project.root}/a.py:1: wrong")
+    assert requests == [(edits, 100, "Do it.", " a.py:1: wrong")]
 
 
 @pytest.mark.parametrize(
