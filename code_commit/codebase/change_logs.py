@@ -34,6 +34,7 @@ _UNRELEASED = regex(
     r"|\bTB[AD]\b|\bWIP\b|\bwork in progress\b|\$NEXT\b|\bvNext\b|\d[.-]?(?:dev\d*|snapshot)\b"
     r"|(?<!\w)[?xy]{4}-[?xm]{2}-[?xd]{2}|(?<!\w)[?x]\.[?x]"
 )
+_YEAR = regex(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _NEXT = regex(
     r"(?i)\W*(?:(?:the|changes(?: (?:in|on|since|for))?) )?(?:next|head|main|master|trunk|develop(?:ment)?|dev|edge"
     r"|pending|future|current)(?: (?:branch|release|version|changes))?\W*"
@@ -45,7 +46,7 @@ _BEFORE_RELEASE, _AFTER_RELEASE = regex(r"(?:(?:\S+\s+){0,6})?\W{0,3}"), regex(r
 class _Heading(NamedTuple):
     """A heading: its line from 1, its level, 1 for the highest, and whether it names a release, or what is not one.
 
-    One that is `numbered` begins with the release.
+    One that is `numbered` begins with the release; one that is `dated` has a year in it or under it.
     """
 
     line: int
@@ -53,6 +54,7 @@ class _Heading(NamedTuple):
     is_release: bool
     is_open: bool
     is_numbered: bool
+    is_dated: bool
 
 
 def heads_of_logs(files: Iterable[Section]) -> tuple[dict[str, Part], dict[str, bool]]:
@@ -114,7 +116,8 @@ def _headings(text: str) -> Iterator[_Heading]:
         level = len(match["signs"] or "") or int(match["level"] or 0)
         level = level or (_LINES.index(match["line"]) + 1 if match["line"] else len(_LINES))
         is_numbered = release is not None and not re.search(r"\w", title[: release.start()])
-        yield _Heading(line, level, release is not None and not is_open, is_open, is_numbered)
+        is_dated = _YEAR.search(f"{title} {under[:_NEAR_TITLE]}") is not None
+        yield _Heading(line, level, release is not None and not is_open, is_open, is_numbered, is_dated)
 
 
 def _is_title(line: str, named: re.Match[str]) -> bool:
@@ -135,6 +138,7 @@ def _find_unreleased(text: str) -> tuple[list[tuple[int, int]], bool | None]:
     if not section.is_open:
         is_sure = bool(later) and not any(heading.is_open for heading in later)
         is_sure = is_sure and not any(heading.level == section.level for heading in headings[1:first])
+        is_sure = is_sure and (section.is_dated or not any(heading.is_dated for heading in later if heading.is_release))
         return [(1, section.line + (0 if is_sure else _HEAD_OF_RELEASE))], False if is_sure else None
     ends = [heading for heading in later if heading.level <= section.level or heading.is_numbered]
     after = next((heading for heading in ends if heading.is_release), next(iter(ends), None))

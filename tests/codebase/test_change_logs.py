@@ -135,6 +135,11 @@ LAYOUTS = [
         "# Changelog\n\n## 1.3.0 - 2024-05-05\n\n- x\n\n## 1.2.9 (unreleased)\n\n- y\n\n## [1.2.0] - 2024-01-02\n",
         None,
     ),
+    (
+        "CHANGES.md",
+        "## 1.3.0 (pending)\n\n- new entry\n\n## 1.2.0 (2024-Jan-01)\n\n- fix\n\n## 1.1.0 (2023-Jan-01)\n",
+        None,
+    ),
 ]
 
 
