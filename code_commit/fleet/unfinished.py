@@ -155,8 +155,6 @@ class Unfinished:
         """By task: what each of its runs, and of its starts that were lost, has cost, settled and beside it."""
         self._told: dict[str, float] = {}
         """By start: the most that its run has cost, as far as that is known."""
-        self._limits: dict[str, float] = {}
-        """By start that was lost: the most that its run may have cost."""
         self._over: set[str] = set()
         """The starts of which all is known."""
         self.sizes: dict[str, int] = {}
@@ -196,8 +194,6 @@ class Unfinished:
         with suppress(OSError, ValueError, TypeError):
             limit, known = load_json(read_regular_file(self._start(task, start), follow_link=False))
         known = self._told.setdefault(start, known)
-        if limit is not None:
-            self._limits[start] = limit
         self._costs[task][start] = (0.0, None if limit is None else max(limit - known, 0.0))
         write_own(self._start(task, start), json.dumps([limit, known]).encode())
 
@@ -297,12 +293,11 @@ class Unfinished:
         """
         if told.record is None:
             return
-        settled, unsettled = costs.get(first_run(told.record), (0.0, 0.0))
         for start, following in pairwise([*told.starts, ""]):
             if start in costs and (rest := costs[start][1]) is not None:
                 known = told.begun.get(following, 0.0) if following else told.cost.highest
-                limit = self._limits.get(start, rest + (settled or 0.0) + (unsettled or 0.0))
-                costs[start] = (0.0, min(rest, max(limit - known, 0.0)))
+                before = self._told.get(start, known)  # more, where what was pending then has cost less
+                costs[start], self._told[start] = (0.0, max(rest + before - known, 0.0)), known
 
     def _end_all(self, task: str, told: _Log) -> None:
         for start, is_over in told.starts.items():

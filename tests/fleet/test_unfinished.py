@@ -12,15 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from code_commit.commands.results import RESULTS, Result
-from code_commit.errors import NotSetUpError
+from code_commit.errors import LogError, NotSetUpError
+from code_commit.exchange import Cost
 from code_commit.fleet.baseline import Baselines
 from code_commit.fleet.limits import Budget, Demand, Failures
 from code_commit.fleet.page import Pages
-from code_commit.fleet.results import TaskOutcome, load_lines, load_results, packed, recorded_cost, unpack
+from code_commit.fleet.results import TaskOutcome, load_lines, load_results, packed, recorded_cost, reserve_room, unpack
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.unfinished import STARTS, ResultStore, Unfinished, cost_in_log, latest_log, log_path, starts_file
-from code_commit.runs.record import Attempt, RunRecord, load_run_record
+from code_commit.runs.record import Attempt, FileChoice, RunRecord, load_run_record
 from code_commit.status import Status
 
 
@@ -95,12 +96,15 @@ def test_a_damaged_log_is_told_and_one_from_a_worker_is_not_taken(tmp_path):
 
 
 def packed_run(steps: float) -> bytes:
-    """Return the packed log of the run `it`, whose record tells of so many answers, 5 cents each; a job is half one."""
+    return packed({}, {"run.json": json.dumps(asdict(record_of(steps))).encode()})
+
+
+def record_of(steps: float) -> RunRecord:
+    """Return the record of the run `it`, which tells of so many answers, 5 cents each; a job is half one."""
     attempts = [Attempt(number, "repair", finish_reason="stop", cost_usd=0.05) for number in range(1, int(steps) + 1)]
     if steps % 1:
         attempts.append(Attempt(int(steps) + 1, "repair", job_id="resp_1", unsettled_usd=[0.0]))
-    record = RunRecord("1", "it", "run", "2026-11-21T19:51:35.123Z", "root", "log", 1, attempts=attempts)
-    return packed({}, {"run.json": json.dumps(asdict(record)).encode()})
+    return RunRecord("1", "it", "run", "2026-11-21T19:51:35.123Z", "root", "log", 1, attempts=attempts)
 
 
 BOUND, PRICE = 0.5, 0.05
@@ -209,10 +213,44 @@ places = st.sampled_from("ab"), st.integers(0, 5), st.sets(st.integers(0, 4)), s
 life = st.tuples(st.sampled_from([0.6, 1.1]), *places)
 
 
+LIVES = {
+    "a scheduler is lost twice": (
+        [(1.1, "a", 2, {4}, "scheduler"), (0.6, "b", 4, {0, 2}, "ends"), (1.1, "a", 4, {0, 1, 2, 4}, "scheduler")],
+        1.2,
+    ),
+    "another worker goes on": ([(0.6, "a", 5, {2, 3}, "worker"), (1.1, "b", 4, {0, 1}, "ends")], 1.2),
+    "a disk is lost after a worker": (
+        [(0.6, "b", 2, {0, 1}, "client"), (0.6, "a", 2, set(), "worker"), (0.6, "b", 3, {0, 3}, "disk")],
+        1.2,
+    ),
+    "starts that ask nothing": (
+        [
+            (1.1, "b", 3, {2, 3}, "all"),
+            (1.1, "a", 0, set(), "ends"),
+            (1.1, "a", 0, {3, 4}, "client"),
+            (1.1, "b", 1, {2, 3, 4}, "ends"),
+            (0.6, "a", 4, {0, 4}, "all"),
+        ],
+        6.0,
+    ),
+    "the limit is reached": ([(0.6, "a", 5, {2}, "ends")], 0.6),
+    "what was pending has cost less": ([(0.6, "a", 2, {0}, "all")], 6.0),
+}
+
+
+@pytest.mark.parametrize(("lives", "limit"), LIVES.values(), ids=LIVES)
+def test_what_is_told_covers_the_bill(lives, limit):
+    require_truth(lives, limit)
+
+
 @pytest.mark.slow
 @settings(max_examples=100, deadline=None, database=None)
 @given(lives=st.lists(life, min_size=1, max_size=6), limit=st.sampled_from([0.6, 1.2, 6.0]))
 def test_whatever_is_killed_what_is_told_covers_the_bill_and_keeps_to_the_limit(lives, limit):
+    require_truth(lives, limit)
+
+
+def require_truth(lives, limit) -> None:
     """The settled part is what arrived; with the rest it is never less than the bill, and never more than the limit.
 
     Only what a lost worker had not told when another went on with the run is not in it.
@@ -234,3 +272,92 @@ def test_whatever_is_killed_what_is_told_covers_the_bill_and_keeps_to_the_limit(
         on_their_way = PRICE * sum(steps % 2 for _, _, steps, _, _ in lives)
         assert (told.settled or 0.0) >= fleet.billed - on_their_way - 1e-9
         assert told.unsettled <= on_their_way * BOUND / PRICE + 1e-9, "nothing is left of starts that are over"
+
+
+def log_of(run: str = "it", *, steps: float = 1, choice: str = "", **starts: str) -> bytes:
+    """Return the packed log of a run that these starts wrote, each with what its line says."""
+    record = record_of(steps)
+    record.run, record.choice = run, FileChoice(choice) if choice else None
+    record.command = "run" if choice or run == "it" else "rollup"
+    lines = "\n".join(f"{start} {words}".strip() for start, words in starts.items())
+    return packed({}, {"run.json": json.dumps(asdict(record)).encode(), STARTS: lines.encode()})
+
+
+@pytest.mark.parametrize(
+    ("kept", "log", "is_kept"),
+    [
+        pytest.param(log_of(steps=2, **{"fleet-1": ""}), b"", True, id="of this fleet, before its worker was lost"),
+        pytest.param(log_of(steps=2, **{"other-1": ""}), b"", False, id="of another one"),
+        pytest.param(log_of(steps=2, s=""), log_of(s=""), True, id="further"),
+        pytest.param(log_of(steps=2, s=""), log_of(steps=2, s=""), False, id="as far"),
+        pytest.param(log_of(steps=1, s="ended"), log_of(s=""), True, id="with the end of a start"),
+        pytest.param(log_of(steps=2, s=""), log_of(s="", t=""), False, id="without a start"),
+        pytest.param(log_of("another", steps=2), log_of(), False, id="another run"),
+        pytest.param(
+            log_of(choice="c", s=""), log_of("c", steps=2, s=""), True, id="the run after its choice of files"
+        ),
+        pytest.param(log_of("c", steps=2, s=""), log_of(choice="c", s=""), False, id="the choice of files before it"),
+    ],
+)
+def test_the_log_that_tells_more_of_a_run_is_kept(kept, log, is_kept, tmp_path):
+    (tmp_path / "kept").write_bytes(kept)
+    assert latest_log(log, tmp_path / "kept", "fleet") == (kept if is_kept else log)
+
+
+def test_each_start_has_one_line_in_the_log_that_it_goes_on_with(tmp_path):
+    (tmp_path / STARTS).write_text("s1 0.5 ended\ns2 1.0\n")
+    assert starts_file(tmp_path, "s2 1.0", is_over=True) == b"s1 0.5 ended\ns2 1.0 ended"
+    assert starts_file(tmp_path, "s3 2.0", is_over=False) == b"s1 0.5 ended\ns2 1.0\ns3 2.0"
+
+
+def test_what_is_told_of_a_start_by_a_line_or_by_its_log_is_no_longer_lost(tmp_path):
+    line = Result("a", "", "build_failed", 1, start="s1", runs={"it": (1.0, 2.0), "s2": (0.0, 4.0)})
+    for start in ("s1", "s2", "s3"):
+        (tmp_path / f".a.{start}.start").write_text("[32.0, 0.0]")
+    unfinished = Unfinished(tmp_path, [line])
+    assert unfinished.spent == Cost(1.0, 2.0 + 4.0 + 32.0)
+    assert [path.name for path in tmp_path.glob(".*")] == [".a.s3.start"]
+    unfinished.end("a", "s3")
+    assert (unfinished.spent, [*tmp_path.glob(".*")]) == (Cost(1.0, 6.0), [])
+
+
+def test_a_log_goes_on_with_its_cost_and_one_of_an_earlier_version_only_where_there_is_none_of_ours(tmp_path):
+    task, unfinished = FleetTask(id="a", repository="https://example.org/x", query="q"), Unfinished(tmp_path, [])
+    assert unfinished.log_of(task) == (b"", 0.0)
+    ours, *earlier = (tmp_path / f".a.{digest[:16]}.log" for digest in task.digests)
+    for path, steps in ((earlier[-1], 2), (ours, 3)):
+        path.write_bytes(packed_run(steps))
+        assert log_path(tmp_path, task) == path
+        assert unfinished.log_of(task) == (packed_run(steps), pytest.approx(0.05 * steps))
+
+
+def test_the_cost_of_a_worker_s_log_is_what_was_paid_and_what_may_have_been(tmp_path):
+    record = record_of(1)
+    record.attempts[0].unsettled_usd = [0.5]
+    log = packed({}, {"run.json": json.dumps(asdict(record)).encode()})
+    assert Unfinished(tmp_path, []).take_up({f".a.{'0' * 16}.log": log}) == pytest.approx(0.55)
+
+
+def test_a_result_counts_at_once_and_whatever_is_taken_up_later(tmp_path):
+    fleet = Fleet(tmp_path, 6.0)
+    fleet.live(0, 1.1, "a", 2, set(), "ends")
+    counts = {"run of code-commit-1-0": (0.05, 0.0)}
+    for found in (fleet.store._results, load_results(fleet.out)):
+        assert [(each.status, each.run, each.runs) for each in found.values()] == [("interrupted", *counts, counts)]
+    fleet.store.take_up({f".a.{'0' * 16}.log": log_of("another")})
+    counts["another"] = (0.05, 0.0)
+    for found in (fleet.store._results, load_results(fleet.out)):
+        assert [(each.run, each.cost_usd, each.runs) for each in found.values()] == [(next(iter(counts)), 0.1, counts)]
+
+
+def test_on_a_full_disk_the_log_is_kept_in_the_room_that_was_reserved(tmp_path, monkeypatch):
+    def fail(*_):
+        raise LogError(tmp_path, OSError(28, "No space left on device"))
+
+    fleet = Fleet(tmp_path, 6.0)
+    reserve_room(fleet.out, {"a": 1})
+    monkeypatch.setattr("code_commit.fleet.unfinished.store_result", fail)
+    result = replace(fleet.task.ended(Status.BUILD_FAILED), run="it")
+    with pytest.raises(LogError):
+        fleet.store.take(fleet.task, TaskOutcome(result, log=packed_run(1)))
+    assert [path.name for path in fleet.out.glob(".*")] == [log_path(fleet.out, fleet.task).name]
