@@ -4,11 +4,14 @@ import os
 import signal
 import subprocess
 import time
+from collections import Counter
 from concurrent.futures import Future
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from command import CODE_COMMIT, wait_for
+from distributed import CancelledError
 from fleet_tools import (
     KEY,
     PRICES,
@@ -27,7 +30,10 @@ from fleet_tools import (
 
 from code_commit.fleet.cluster import Cluster
 from code_commit.fleet.dispatcher import Dispatcher, _QueuedTask
+from code_commit.fleet.limits import Budget, Demand
+from code_commit.fleet.results import TaskOutcome
 from code_commit.fleet.tasks import FleetTask
+from code_commit.status import Status
 
 
 def start_here(tasks, *arguments):
@@ -168,3 +174,98 @@ def test_a_run_may_cost_its_grant_and_what_it_has_cost_itself(log, limit):
     dispatcher._store = SimpleNamespace(log_of=lambda _: log, paid_for=lambda _: 0.55 + log[1])
     dispatcher._send(1, _QueuedTask(FleetTask(**task("a", "https://example.org/x"))), 0.3)
     assert sent[0][2] == pytest.approx(limit)
+
+
+@pytest.fixture
+def dispatcher() -> Dispatcher:
+    """A dispatcher whose store knows of a task that its run has cost 4 dollars, and all of its runs 8; one at a time.
+
+    `told` has what it is told; the dollars are powers of two, so that a sum says of which of them it is.
+    """
+    told: list[tuple[object, ...]] = []
+
+    def tells(name: str):
+        return lambda *given: told.append((name, *given)) or 0.0
+
+    store = {name: tells(name) for name in ("begin", "end", "lose", "note", "count", "take")}
+    made = Dispatcher(SimpleNamespace(), SimpleNamespace(), "fleet")
+    made.told, made._is_drained, made._goes_on = told, False, True
+    made._store = SimpleNamespace(**store, log_of=lambda _: (b"log", 4.0), paid_for=lambda _: 8.0)
+    made._budget = Budget(64.0)
+    submitted = Future()
+    made._client = SimpleNamespace(
+        submit=lambda _, *given, **__: told.append(("submit", given[2], given[3])) or submitted,
+        sync=lambda *_, **__: None,
+        scheduler=SimpleNamespace(event_clear=None),
+        status="running",
+    )
+    made._cluster = Cluster(made._client, "fleet", 1, is_local=True, wait=1.0, say=print)
+    made._left = Counter({"https://example.org/x": 1})
+    return made
+
+
+def queued(**facts) -> _QueuedTask:
+    return _QueuedTask(FleetTask(**task("a", "https://example.org/x", settings={"max_cost": 32.0})), **facts)
+
+
+def test_what_a_start_may_cost_is_told_before_it_costs_it(dispatcher):
+    sent = queued()
+    dispatcher._waiting[""].extend([sent, queued()])
+    dispatcher._send_more()
+    assert dispatcher.told == [("submit", 4.0 + 0.01, b"log")], "one at a time, as dear as the least grant"
+    dispatcher._attend("begun", 1, "worker")
+    dispatcher._attend("done", 2, "")
+    assert dispatcher.told[1:] == [("begin", "a", f"{dispatcher._fleet}-1", 4.0 + 0.01, 4.0)]
+    assert (sent.spent, sent.continued, dispatcher._limiters[""].running) == (8.0, 4.0, 1)
+    assert sent.needs(Budget(1.0, answers={"a": (2.0, 3)})) == Demand("", 28.0, 4.0, 0.0, 2.0, 3)
+
+
+def test_what_a_task_has_cost_is_neither_counted_twice_nor_lost(dispatcher):
+    """It had cost 2 dollars as it was sent, and its run 1; of the 16 that it was granted 6 were spent."""
+    for outcome, continued, left in ((TaskOutcome(queued().task.ended(Status.SUCCESS)), 7.0, 58.0), (None, 4.0, 52.0)):
+        sent = queued(spent=2.0, continued=1.0)
+        dispatcher._budget.take(7, Demand("", call=16.0))
+        assert not dispatcher._settle(7, sent, outcome)
+        assert (sent.spent, sent.continued) == (8.0, continued)
+        assert dispatcher._budget.take(8, Demand("", call=100.0)) == left
+        dispatcher._budget.release(8, 0.0)
+
+
+def test_a_lost_scheduler_gives_the_rest_of_each_grant_back_and_counts_each_start_as_lost(dispatcher):
+    for number, sent in ((1, queued(spent=2.0, start="s1")), (2, queued(spent=8.0))):
+        dispatcher._budget.take(number, Demand("", call=16.0))
+        dispatcher._sent[number] = sent
+    waiting, dispatcher._last = queued(), 2
+    dispatcher._waiting[""].append(waiting)
+    assert dispatcher._give_up() == [queued().task] * 3
+    assert dispatcher.told == [("lose", "a", "s1")]
+    assert dispatcher._budget.take(3, Demand("", call=100.0)) == 64.0 - 6.0
+    assert (dispatcher._sent, dispatcher._waiting) == ({}, {})
+
+
+ENDS = {
+    # what comes back, whether it waits again and in which place, what is noted and counted
+    "a result": (Status.SUCCESS, 0.0, None, ["count", "take", "end"]),
+    "one that could go on with more money": (Status.LLM_ERROR, 32.0, 1, ["count", "note", "end"]),
+    "none, its worker is lost": (None, 0.0, 0, ["lose"]),
+}
+
+
+@pytest.mark.parametrize(("status", "needed", "place", "told"), ENDS.values(), ids=ENDS)
+def test_what_comes_back_is_handed_over_once_or_waits_again(status, needed, place, told, dispatcher):
+    sent, other = queued(start="s1"), queued()
+    dispatcher._budget.take(1, Demand("", call=16.0))
+    dispatcher._sent[1], dispatcher._limiters[""].running = sent, 1
+    dispatcher._waiting[""].append(other)
+    dispatcher._cluster.bundles["https://example.org/x"] = b"bundle"
+    sent.future = Future()
+    if status:
+        sent.future.set_result(TaskOutcome(replace(sent.task.ended(status, "why"), needed_usd=needed, start="s1")))
+    else:
+        sent.future.set_exception(CancelledError())
+    dispatcher._accept_result(1, sent)
+    waiting = [*dispatcher._waiting[""]]
+    assert [each is sent for each in waiting] == [number == place for number in range(1 + (place is not None))]
+    assert [name for name, *_ in dispatcher.told] == told
+    assert (sent.start, bool(dispatcher._left["https://example.org/x"])) == ("", place is not None)
+    assert ("https://example.org/x" in dispatcher._cluster.bundles) == bool(status and place is not None)

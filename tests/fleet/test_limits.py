@@ -71,6 +71,45 @@ def test_a_grant_that_is_too_little_for_the_next_call_is_made_larger():
     assert not budget.is_used_up
 
 
+def test_what_a_host_s_tasks_cost_and_need_is_kept_whatever_the_latest_one_tells():
+    budget = Budget(64.0, dearest={"one": 2.0})
+    for number, (spent, cost, dearest) in enumerate([(1.0, 2.0, 3.0), (0.0, 1.0, 3.0), (4.0, 1.0, 5.0)]):
+        budget.take(number, ONE._replace(spent=spent))
+        assert not budget.settle(number, cost)
+        assert budget.take(9, ONE) == dearest, "the run that it continued counts too"
+        budget.release(9, 0.0)
+    for number, call in enumerate([16.0, 8.0, 32.0], start=3):
+        budget.take(number, ONE)
+        assert budget.settle(number, 0.0, call=call)
+    assert budget.take(9, ONE) == 8.0, "the least call that was too dear may be the next one's"
+    assert budget.take(10, ONE._replace(call=8.0)) == 8.0, "a call before which nothing was spent needs no more"
+
+
+def test_a_host_is_given_up_after_three_in_a_row_for_which_all_the_rest_was_too_little():
+    budget = Budget(1.0)
+    for number in range(3):
+        budget.take(number, ONE)
+    for number in range(3):
+        budget.settle(number, 0.0, call=3.0)
+    assert not budget.is_used_up, "but for the last of them others could give money back"
+    counted = []
+    for number, call in enumerate([3.0, 0.0, 3.0, 3.0, 3.0]):
+        budget.take(number, ONE)
+        budget.settle(number, 0.0, call=call)
+        counted.append(budget.is_used_up_for("one"))
+    assert counted == [False] * 4 + [True], "one of them had enough"
+
+
+def test_what_a_host_needs_that_is_not_given_up_is_not_told():
+    budget, other = Budget(1.0), Demand("other", answer=0.01)
+    budget.take(0, other)
+    budget.settle(0, 0.0, call=2.0)
+    for number in range(1, 4):
+        budget.take(number, ONE)
+        budget.settle(number, 0.0, call=3.0)
+    assert "one more call can cost $3.0000" in budget.complaint
+
+
 def test_without_a_price_here_a_run_tells_what_it_needs():
     budget = Budget(1.0)
     assert budget.take(0, Demand("")) == 0.01
@@ -183,4 +222,4 @@ def test_a_host_that_fails_three_in_a_row_gets_one_at_a_time_until_it_answers_or
         pace.ended("network")
     assert waited == [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, *[600.0] * 5][:pauses]
     end("")
-    assert (pace.is_given_up, pace.pause) == (False, 0.0)
+    assert (pace.is_given_up, pace.pause, pace.is_full) == (False, 0.0, False)

@@ -23,6 +23,7 @@ from code_commit.fleet.page import write_pages
 from code_commit.fleet.results import (
     FleetTotals,
     TaskOutcome,
+    _packed_file,
     load_results,
     packed,
     recorded_cost,
@@ -105,6 +106,26 @@ def test_the_latest_result_of_a_task_counts_and_replaces_its_folder(out, log):
     assert load_results(out)["a"] == again
     assert set(load_results(out)) == {"a", "b"}
     assert tree(out / "a") == {"run.json": b"{}"}
+
+
+def test_a_green_result_takes_the_place_of_a_green_one_of_the_same_line(out, log):
+    """Its verification, say, was repeated."""
+    for record in (RECORD, b"{}"):
+        store(out, GREEN, record, PATCH, log)
+    assert (out / "a" / "run.json").read_bytes() == b"{}"
+    assert not (out / "a" / "red").exists()
+
+
+def test_of_a_log_that_grows_only_what_is_new_is_packed(tmp_path, monkeypatch):
+    made, real = [], _packed_file
+    monkeypatch.setattr("code_commit.fleet.results._packed_file", lambda name, _: made.append(name) or real(name, _))
+    (tmp_path / "a").write_text("a")
+    (tmp_path / "run.json").write_text("of the run")
+    kept = {}
+    archives = [packed({"": tmp_path}, {"run.json": b"first"}, kept) for _ in range(2)]
+    (tmp_path / "b").write_text("b")
+    packed({"": tmp_path}, {"run.json": b"first"}, kept)
+    assert (made, archives[0] == archives[1]) == (["run.json", "a", "run.json", "run.json", "b"], True)
 
 
 @pytest.mark.parametrize(
