@@ -16,9 +16,22 @@ from forked_command import ForkedCommand
 from page_runs import embellish, hostile_run, recorded_run
 from terminal import Terminal
 
-from code_commit.project import Project
-from code_commit.runs.list import find_run_folders, next_run_name, short_name
-from code_commit.runs.record import SCHEMA_VERSION
+from code_commit.errors import NotSetUpError
+from code_commit.project import Project, find_project
+from code_commit.redaction import Redactor
+from code_commit.runs.list import (
+    find_run_folders,
+    name_idle,
+    next_run_name,
+    pass_over_idle,
+    remove_old_runs,
+    short_name,
+)
+from code_commit.runs.log import open_run_log
+from code_commit.runs.progress import Progress
+from code_commit.runs.record import SCHEMA_VERSION, Attempt
+from code_commit.settings import Settings
+from code_commit.status import Status
 
 WRONG, RIGHT = "^^^ok.txt\nno\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
 
@@ -338,3 +351,54 @@ def test_a_link_in_the_place_of_a_build_log_is_not_followed(paid: Path, run_code
 def test_a_build_log_that_is_gone(paid: Path, run_code_commit: Run):
     (paid / "1-build.txt").unlink()
     assert "    | (the build's log is gone)" in run_code_commit(paid.parents[2], "log", paid.name).stdout
+
+
+@pytest.fixture
+def log_of(project_folder: Path) -> Callable[..., Path]:
+    """Make the log folder of a run that has ended, with these facts."""
+    project, progress = find_project(project_folder), Progress(Redactor([]), quiet=True)
+
+    def make(status: Status = Status.SUCCESS, **facts) -> Path:
+        log = open_run_log(project, facts.pop("command", "run"), Settings(), progress)
+        for name, value in facts.items():
+            setattr(log.record, name, value)
+        log.finish(status)
+        return log.folder
+
+    return make
+
+
+def test_a_choice_of_files_is_the_latest_run_where_there_is_no_other(log_of, project_folder: Path):
+    project = find_project(project_folder)
+    choice = log_of(command="rollup")
+    assert find_run_folders(project, "latest") == [choice]
+    with pytest.raises(NotSetUpError, match="no run -2: the log has 1"):
+        find_run_folders(project, "-2")
+    run, unfinished = log_of(), log_of(Status.LLM_ERROR, command="rollup")
+    log_of(command="rollup")
+    assert [find_run_folders(project, name) for name in ("latest", "-1", "-2")] == [[unfinished], [unfinished], [run]]
+
+
+def test_runs_that_applied_nothing_are_passed_over_and_named_with_their_ends(log_of, project_folder: Path):
+    applied = log_of(attempts=[Attempt(1, "initial", verdict="applied")])
+    idle = [log_of(options={"dry_run": True, "quiet": True}), log_of(Status.REJECTED)]
+    log_of(command="rollup")
+    found = pass_over_idle(find_run_folders(find_project(project_folder)))
+    assert found
+    assert (found[0], [run.run for run in found[1]]) == (applied, [folder.name for folder in reversed(idle)])
+    rejected, dry = (short_name(folder.name) for folder in reversed(idle))
+    assert name_idle(found[1]) == f"{rejected} ({Status.REJECTED.words}), {dry} ({Status.DRY_RUN.words})"
+
+
+def test_an_undo_and_what_it_put_back_stay_as_long_as_each_other(log_of, project_folder: Path):
+    """The undo that stays for what it put back later keeps an earlier run in its turn."""
+    first = log_of(undone=True)
+    second = log_of(command="undo", undoes=first.name, undone=True)
+    third = log_of(command="undo", undoes=second.name)
+    give(third, finished=None, status="running")
+    standing = log_of()
+    latest = [log_of(command="undo", undoes=standing.name) for _ in range(2)]
+    removal = remove_old_runs(find_project(project_folder), 2, 0)
+    assert removal.runs == [standing.name], "no run says that it is undone"
+    assert removal.kept == {"did not end": [third.name], "an undo put back": [second.name, first.name]}
+    assert sorted(find_run_folders(find_project(project_folder))) == [first, second, third, *latest]

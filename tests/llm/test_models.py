@@ -2,19 +2,20 @@
 
 import math
 import random
+import re
 import string
 import time
 
 import pytest
 
-from code_commit.errors import NoKeyError, NotSetUpError
+from code_commit.errors import NoKeyError, NotSetUpError, TooLittleMoneyError
 from code_commit.exchange import CHARACTERS_PER_TOKEN, Prompt, Usage
 from code_commit.llm.keys import ApiKey, Keys
 from code_commit.llm.ledger import ROUNDING
-from code_commit.llm.models import VENDORS, choose_model, context_window
-from code_commit.llm.money import bid_for, cost_of, price_of
+from code_commit.llm.models import VENDORS, choose_fallback, choose_model, context_window, longest_prompt
+from code_commit.llm.money import bid_for, cost_of, price_of, require_money
 from code_commit.llm.vendor import ModelChoice, estimate_tokens, most_tokens
-from code_commit.settings import Price, Settings
+from code_commit.settings import COMMAND_LINE, Price, Settings
 
 NOW = Settings()
 
@@ -175,3 +176,58 @@ def test_a_chat_key_alone_names_no_model():
     keys.unfit["chat"] = "CODE_COMMIT_CHAT_API_KEY holds no API key"
     with pytest.raises(NoKeyError, match="CODE_COMMIT_CHAT_API_KEY holds no API key"):
         choose_model("", keys, keys.unfit)
+
+
+OWN, OTHER = "http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1"
+FALLBACKS = {
+    # the fallback, settings; its address, and whether it takes the run's way to its own
+    "at the run's address": ("chat:b", {"base_url": OWN}, f"chat:{OWN}", True),
+    "at its own": ("chat:b", {"base_url": OWN, "fallback_base_url": OTHER}, f"chat:{OTHER}", False),
+    "of another provider": ("openai:gpt-6.2-sol", {"base_url": OWN}, "", False),
+    "of another provider, at the same address": (
+        "openai:gpt-6.2-sol",
+        {"base_url": OWN, "fallback_base_url": f"openai:{OWN}"},
+        f"openai:{OWN}",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("model", "given", "address", "same_way"), FALLBACKS.values(), ids=FALLBACKS)
+def test_a_fallback_takes_of_the_run_s_settings_those_that_are_its_own(model, given, address, same_way):
+    told = {"model": "chat:a", "fallback_model": model, "key_header": "x-key", "context_window": 9_000, **given}
+    settings = Settings(**told, max_cost=7.0, sources={COMMAND_LINE: told})
+    fallback = choose_fallback(choice("chat", "a"), settings)
+    assert (str(fallback.choice), fallback.role, fallback.key) == (model, "fallback", None)
+    kept = fallback.settings
+    assert (kept.base_url, kept.fallback_model, kept.context_window, kept.max_cost) == (address, "", None, 7.0)
+    assert kept.key_header == ("x-key" if same_way else Settings().key_header)
+
+
+def test_a_fallback_that_is_unknown_is_named_by_its_own_setting():
+    for model, said in (("chat", "--fallback-model chat:NAME"), ("ollama:x", "--fallback-model chat:x")):
+        with pytest.raises(NotSetUpError, match=said):
+            choose_fallback(choice("openai", "gpt-6.2-sol"), Settings(fallback_model=model))
+
+
+def test_a_prompt_has_the_room_of_the_smaller_window_each_with_its_own_answer():
+    small, large = "anthropic:claude-sonnet-4-5-20250929", "openai:gpt-6.2-sol"
+    alone = {name: longest_prompt(choose_model(name), NOW) for name in (small, large)}
+    assert alone[small] < alone[large]
+    for model, other in ((small, large), (large, small)):
+        assert longest_prompt(choose_model(model), Settings(fallback_model=other)) == alone[small]
+    mine = Settings(fallback_model=small, context_window=8_000, max_output_tokens=1_000)
+    assert longest_prompt(choose_model(large), mine) == 7_000, "the window that is set is the run's own"
+
+
+def test_too_little_money_tells_what_the_least_answer_needs_and_what_is_enough():
+    model, prompt = choice("anthropic", "claude-opus-5-5"), Prompt("", "", "x" * 32_000)
+    least, most = (bid_for(model, NOW, prompt, 0.0, counted) for counted in (0, None))
+    with pytest.raises(TooLittleMoneyError) as caught:
+        require_money(model, Settings(max_cost=0.01), prompt)
+    assert caught.value.needed_usd == pytest.approx(least.usd, abs=1e-4)
+    assert caught.value.needed_usd >= least.usd
+    assert float(re.search(r"\$([\d.]+) is enough", str(caught.value))[1]) == pytest.approx(most.usd, abs=1e-4)
+    assert least.usd + 1e-3 < most.usd
+    assert "the run asks anthropic to count" in require_money(model, Settings(max_cost=most.usd - 1e-3), prompt)
+    assert require_money(model, Settings(max_cost=most.usd), prompt) == ""
