@@ -5,13 +5,22 @@ import shutil
 import signal
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from command import Run, Start, git, module, recorded, replay, the_log, wait_for
 from fake_server import FakeServer
 
+from code_commit.check.plan import TASK_OF_REPAIR, RunInputs, RunPlan
+from code_commit.codebase.select import CodebaseRequest
+from code_commit.first_build import _build, building_first, with_first_output
+from code_commit.project import find_project
+from code_commit.redaction import Redactor
+from code_commit.runs.log import open_run_log
+from code_commit.runs.progress import Progress
 from code_commit.runs.record import BuildResult, RunRecord
 from code_commit.runs.words import awaited
+from code_commit.settings import Settings
 
 KEY = "test-key-0123456789"
 WRONG, RIGHT = "^^^ok.txt\nwrong\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
@@ -399,3 +408,79 @@ def test_a_build_that_was_made_on_this_tree_is_not_made_again_nor_by_resume(proj
     done = run_code_commit(project_folder, "resume")
     assert (done.returncode, builds(project_folder)) == (0, 2), done.stderr
     assert "it must say ok" in (the_log(project_folder) / "1-query.txt").read_text()
+
+
+FIRST = {
+    # the exit code, the given output, the command, the task; what the codebase is ranked by
+    "it fails": (1, None, "run", "Do it.", ("Do it.", "own\n")),
+    "it fails, and elsewhere": (1, b"given\n", "repair", TASK_OF_REPAIR, ("", "own\n")),
+    "it passes": (0, None, "run", "Do it.", None),
+    "it passes here": (0, b"given\n", "repair", "Do it.", ("Do it.", "build.sh passes here.\n\nOutput of a build")),
+}
+
+
+@pytest.mark.parametrize(("code", "given", "command", "query", "ranked"), FIRST.values(), ids=FIRST)
+def test_the_plan_goes_on_with_what_the_first_build_said(code, given, command, query, ranked, tmp_path):
+    """A key that an escape divides is whole again in what is read."""
+    key = "test-key-0123456789"
+    (tmp_path / "0-build.txt").write_text(f"own\n{key[:9]}\033[m{key[9:]}\n")
+    if given is not None:
+        (tmp_path / "given-build.txt").write_bytes(given)
+    record = RunRecord("", "r", command, "", "", "logs/r", 1)
+    nothing = dict.fromkeys(RunPlan._fields[:-2])
+    plan = RunPlan(**nothing | {"inputs": RunInputs(command=command), "settings": Settings(), "query": query})
+    plan = plan._replace(redactor=Redactor([key]), request=CodebaseRequest(query="as it was"))
+    assert with_first_output(plan, tmp_path, record) == plan, "nothing was built"
+    record.first_build = BuildResult(code, None, timed_out=False, seconds=1.0, output_bytes=1)
+    after = with_first_output(plan, tmp_path, record)
+    if ranked is None:
+        assert after == plan
+        return
+    assert after.request.query == ranked[0]
+    assert after.request.output.startswith(ranked[1])
+    assert after.request.output == after.first.output + after.first.given
+    assert ("given\n" in after.first.given, key in after.first.output) == (given is not None, False)
+
+
+PREFLIGHT = {
+    "run": ("run", CodebaseRequest(), 1),
+    "choice of files": ("run", CodebaseRequest(select=True), 0),
+    "repair": ("repair", CodebaseRequest(), 0),
+    "no codebase to make": ("run", None, 0),
+}
+
+
+@pytest.mark.parametrize(("command", "request_of_it", "checks"), PREFLIGHT.values(), ids=PREFLIGHT)
+def test_before_the_first_build_the_prompt_is_checked_where_it_is_known(command, request_of_it, checks, monkeypatch):
+    class EnoughError(Exception):
+        pass
+
+    def enough() -> None:
+        raise EnoughError
+
+    checked = []
+    for name, stand_in in {
+        "codebase_for": lambda _: "codebase",
+        "require_sendable": lambda *given: checked.append(given),
+        "hold_signals": enough,
+    }.items():
+        monkeypatch.setattr(f"code_commit.first_build.{name}", stand_in)
+    plan = SimpleNamespace(inputs=RunInputs(command=command), builds_first=True, request=request_of_it)
+    with pytest.raises(EnoughError), building_first(plan, SimpleNamespace()):
+        pass
+    assert checked == [(plan, "codebase")] * checks
+
+
+@pytest.mark.parametrize(("code", "has_given"), [(0, True), (0, False), (1, True)])
+def test_a_given_failure_that_is_not_seen_here_is_told(code, has_given, project_folder):
+    log = open_run_log(find_project(project_folder), "repair", Settings(), Progress(Redactor([]), quiet=True))
+    if has_given:
+        log.write_bytes("given-build.txt", b"wrong\n")
+    result = BuildResult(code, None, timed_out=False, seconds=1.0, output_bytes=0)
+    plan = SimpleNamespace(
+        tree=None, settings=Settings(), keys=SimpleNamespace(texts=()), inputs=RunInputs(environment={})
+    )
+    _build(plan, log, SimpleNamespace(run=lambda *_, **__: result))
+    assert log.record.first_build == result
+    told = ["the given failure was not seen here" in warning.message for warning in log.record.warnings]
+    assert told == [True] * (has_given and code == 0)

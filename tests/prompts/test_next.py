@@ -6,15 +6,16 @@ from command import git, replay, the_log
 from code_commit.changes import FilesAskedError, RejectedResponseError, Violation
 from code_commit.codebase.text import Codebase
 from code_commit.project import find_project
+from code_commit.prompts.history import AttemptSummary
 from code_commit.prompts.layout import FailedBuild, load_system_prompts, make_task
-from code_commit.prompts.next import Answer, Conversation, Room, next_prompt, read_build_output
+from code_commit.prompts.next import Answer, Conversation, Outcome, Room, _shown_since, next_prompt, read_build_output
 from code_commit.redaction import Redactor
 from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.log import open_run_log
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import BuildResult
 from code_commit.settings import Settings
-from code_commit.views import Part, Passage
+from code_commit.views import FileView, Outline, Part, Passage, whole
 
 
 @pytest.mark.parametrize(("answer_format", "paths"), [("auto", ["short.py", "both.py"]), ("edits", [])])
@@ -162,6 +163,57 @@ def test_lines_that_were_shown_are_followed_through_each_repair(project_folder):
             conversation.build_failed(attempt, Answer("", ""), failure, {"a.py"}, {"a.py": before.encode()})
             seen.append(conversation.next_prompt().shows.views["a.py"].where)
     assert seen == ["60-61", "70-71"]
+
+
+def test_a_prompt_shows_what_answers_asked_for_and_what_the_latest_failed_build_names():
+    """What an earlier build named is in no prompt; a file has one place, and its outline stays beside its lines."""
+
+    def seen(path, text, view):
+        return FileView(path, view, text)
+
+    def outcome(number, *files, failed=None):
+        return Outcome(AttemptSummary(f"{number}", "", ""), failed=failed, unseen=files)
+
+    first, latest = FailedBuild("first"), FailedBuild("latest")
+    outline, part, later = (
+        seen("a", "outline", Outline(9)),
+        seen("a", "part", Part((), 9)),
+        seen("a", "later part", Part((), 8)),
+    )
+    asked, old, new = (whole(name, name) for name in ("asked", "old", "new"))
+    outcomes = [
+        outcome(1, outline, part),
+        outcome(2, old, failed=first),
+        outcome(3, asked, later),
+        outcome(4, new, failed=latest),
+    ]
+    assert _shown_since(outcomes, latest) == [outline, later, asked, new]
+    assert _shown_since(outcomes[:3], first) == [outline, later, old, asked]
+
+
+def test_what_is_known_of_a_file_is_handed_to_what_shows_it(project_folder, monkeypatch):
+    """The lines of a file are followed from the text that the last prompt showed, and its definitions are its own."""
+    given = []
+    monkeypatch.setattr("code_commit.prompts.next.find_additions", lambda _, *more: given.append(more) or [])
+    project, settings = find_project(project_folder), Settings(codebase_additions=True, answer_format="edits")
+    text = "".join(f"def function_{number}():\n    pass\n" for number in range(1, 31))
+    part = Part((Passage(3, "def function_2():\n    pass\n"),), 60)
+    codebase = Codebase(["a codebase"], {"a.py": part}, "made")
+    task = make_task(settings, load_system_prompts(project.system_prompts), "Do it.", codebase)
+    first = FailedBuild("a.py:3: wrong\n", given="of elsewhere\n", replacements=[whole("a.py", text)])
+    conversation = Conversation(project, settings, Redactor([]), task._replace(first=first), Room())
+    assert given[0][:3] == (codebase.shown, "a.py:3: wrong\nof elsewhere\n", set())
+    (named,) = conversation._task.first.named
+    assert (named.path, named.hidden[:2]) == ("a.py", ((1, "function_1"), (3, "function_2")))
+    shown = [whole("asked.py", ""), FileView("outline.py", Outline(1), ""), FileView("a.py", part, "")]
+    conversation._outcomes = [
+        Outcome(AttemptSummary("1", "", ""), unseen=shown),
+        Outcome(AttemptSummary("2", "", ""), failed=first, unseen=[whole("of an old build.py", "")]),
+    ]
+    now = {"a.py": f"{text}def more():\n    pass\n", "b.py": "def new():\n    pass\n"}
+    failed = FailedBuild("wrong", [*map(whole, now, now.values())], {"a.py": text})
+    assert [file.path for file in conversation._named_by(failed, {"a.py", "b.py"})] == ["a.py"]
+    assert given[-1] == (codebase.shown, "wrong", {"b.py", "asked.py"}, {"more", "new"})
 
 
 @pytest.mark.parametrize(
