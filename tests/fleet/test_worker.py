@@ -8,8 +8,11 @@ import sys
 import tarfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from command import git, tree, wait_for
@@ -26,13 +29,17 @@ from fleet_tools import (
     task,
 )
 
+from code_commit.changes import AppliedChange
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.builds import Source, put_files
+from code_commit.fleet.patches import Patches, digest_of
 from code_commit.fleet.processes import TaskSupervision, WorkerError
 from code_commit.fleet.results import TaskOutcome, packed
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import run_task
-from code_commit.runs.record import load_run_record
+from code_commit.fleet.worker import _Run, run_task
+from code_commit.runs.log import sum_up
+from code_commit.runs.record import Attempt, FileChoice, RewrittenFile, RunRecord, load_run_record
+from code_commit.status import Status
 
 UNWATCHED = TaskSupervision()
 
@@ -546,3 +553,104 @@ def test_a_run_whose_build_fails_on_a_moved_base_begins_anew(tmp_path, server):
     )
     assert "moved" in unpacked(again.log)["codebase.txt"].decode() + unpacked(again.log)["1-query.txt"].decode()
     assert b"+both" in again.patch
+
+
+@pytest.fixture
+def run_here(tmp_path, monkeypatch) -> _Run:
+    """A task whose clone is there, with a key and the log of a run in it, and whose patches hold the key."""
+    root = make_repository(tmp_path / "clone")
+    (root / "agent-config").mkdir()
+    (root / "agent-config" / "chat-key.txt").write_text(KEY)
+    run = _Run(FleetTask(**task("a", "https://example.org/x"), timeout=60), root, TaskSupervision(start="s1 0.5"))
+    run._repository, run._commit = cast("Any", "the repository"), "the commit"
+    patches = Patches(f"answers {KEY}".encode(), f"build {KEY}".encode(), "tree", 2, 4)
+    monkeypatch.setattr("code_commit.fleet.worker.make_patches", lambda *_: patches)
+    return run
+
+
+def log_in(run: _Run, **facts) -> Path:
+    """Write the log of a run with a choice of files in the clone; its numbers are powers of two."""
+    logs = run._root / "agent-config" / "logs"
+    folder, choice = (logs / f"2026-11-2{day}-10-00-00-committing-code" for day in (2, 1))
+    for place in (folder, choice):
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "1-query.txt").write_text(place.name)
+    call = Attempt(1, "initial", "m", finish_reason="stop", cost_usd=1.0, unsettled_usd=[2.0], verdict="applied")
+    rewritten = [RewrittenFile("formatted", "reformat", 1, 1)]
+    record = RunRecord("1", folder.name, "run", "2026-11-22T10:00:00.000Z", "", "", 1, attempts=[call], exit_code=0)
+    record.choice = FileChoice(choice.name, calls=1, cost_usd=4.0, unsettled_usd=8.0)
+    record.status, record.build_changes, record.rewritten = Status.SUCCESS, ["built"], rewritten
+    for name, value in facts.items():
+        setattr(record, name, value)
+    record.totals = sum_up(record, 0.0)
+    (folder / "run.json").write_text(json.dumps(asdict(record)))
+    return folder
+
+
+def test_the_outcome_of_a_run_has_each_of_its_parts_without_the_key(run_here):
+    folder = log_in(run_here)
+    content = (folder / "run.json").read_bytes()
+    result, told, patch, log, build_patch = run_here.outcome()
+    assert (told, [text.split()[0] for text in (patch, build_patch)]) == (content, [b"answers", b"build"])
+    assert KEY.encode() not in patch + build_patch
+    assert result.patch == digest_of(f"answers {KEY}".encode())
+    assert (result.lines_added, result.lines_removed, result.build_changes, result.rewritten) == (
+        *(2, 4),
+        *(("built",), ("formatted",)),
+    )
+    assert (result.run, result.cost_usd, result.unsettled_usd) == ("2026-11-21-10-00-00-committing-code", 5.0, 10.0)
+    assert (result.model, result.commit, result.status, result.attempts) == ("m", "the commit", "success", 1)
+    assert unpacked(log) == {
+        "run.json": content,
+        "base-commit.txt": b"the commit",
+        "starts.txt": b"s1 0.5 ended",
+        "1-query.txt": folder.name.encode(),
+        "choice/1-query.txt": b"2026-11-21-10-00-00-committing-code",
+    }
+
+
+@pytest.mark.parametrize("part", ["changes", "build"])
+def test_what_only_a_patch_holds_is_not_told_without_it(part, run_here, monkeypatch):
+    monkeypatch.setattr("code_commit.fleet.worker.make_patches", lambda *_: Patches(**{part: b"diff"}))
+    log_in(run_here)
+    result = run_here.outcome().result
+    assert (result.build_changes, result.rewritten) == (
+        ("built",) * (part == "build"),
+        ("formatted",) * (part != "build"),
+    )
+
+
+def test_what_the_tests_that_the_llm_did_not_see_say_is_told_in_record_and_result(run_here):
+    log_in(run_here)
+    built = []
+    run_here._task = run_here._task.model_copy(update={"verify": {"t": "hidden"}, "overlay": {"o": "supplied"}})
+    stand_in = SimpleNamespace(
+        supplies_build=False,
+        build=lambda _, *given: built.append(given) or SimpleNamespace(why="it fails"),
+        git=lambda _, *words: built.append(words[-5:]) or "a commit",
+        set_timeout=built.append,
+        is_late=False,
+    )
+    run_here._workshop = run_here._processes = cast("Any", stand_in)
+    result, told, *_ = run_here.outcome()
+    assert built == [
+        *(None, 60, ("tree", "-p", "the commit", "-m", "The result")),
+        ("a commit", {"o": "supplied", "t": "hidden"}),
+    ]
+    record = load_run_record(told)
+    assert (result.status, result.verified, result.exit_code) == ("not_verified", False, 1)
+    assert (record.status, record.exit_code, record.message) == (Status.BUILD_FAILED, 1, result.message)
+    assert result.message.endswith("it fails")
+
+
+def test_a_log_is_reported_with_each_step_but_not_while_an_answer_may_be_half_applied(run_here):
+    reported = []
+    run_here._supervision = TaskSupervision(start="s1", logged=reported.append)
+    folder = log_in(run_here)
+    for verdict, asked, count in (("applied", [2.0], 1), ("applied", [2.0], 1), (None, [2.0], 1), (None, [], 2)):
+        call = Attempt(1, "initial", verdict=verdict, unsettled_usd=asked)
+        call.changes = [AppliedChange("a", "create", 1, 1, 0)] if asked else []
+        log_in(run_here, attempts=[call])
+        run_here._pass_on(folder, (folder / "run.json").read_bytes())
+        assert len(reported) == count
+    assert unpacked(reported[0])["starts.txt"] == b"s1"
