@@ -7,13 +7,14 @@ import subprocess
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from command import CODE_COMMIT, Run, Start, chess_board, git, recorded, the_log, wait_for
 from fake_server import FakeServer, Fault
 from forked_command import ForkedProcess
 
-from code_commit.commands.resume import _answered, _find_resumable, _inputs_of, _options_of
+from code_commit.commands.resume import _answered, _find_resumable, _inputs_of, _options_of, _resume
 from code_commit.errors import NotSetUpError
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
@@ -833,3 +834,34 @@ def test_an_answer_may_be_in_its_reply_alone_where_it_is_the_latest(lacking, is_
             log.write_text(f"{number}-response.txt", RIGHT)
     with pytest.raises(NotSetUpError, match=r"its 1-response.txt cannot be read") if is_needed else nullcontext():
         assert list(_answered(log.folder, log.record, find_project(root))) == []
+
+
+def test_a_resumed_run_goes_on_with_its_settings_but_for_those_that_are_named_now(root: Path, monkeypatch):
+    """It goes on with the plan that has the output of its first build, and asks for approval as that plan says."""
+
+    class EnoughError(Exception):
+        pass
+
+    def start(*given, **more):
+        steps.append((given, more))
+        raise EnoughError
+
+    project, progress, steps = find_project(root), Progress(Redactor([]), quiet=True), []
+    log = open_run_log(project, "run", Settings(keep_runs=7, max_repairs=2), progress)
+    log.write_codebase(Sight({}, "codebase"))
+    log.finish(Status.LLM_ERROR)
+    plan = SimpleNamespace(lack=None, codebase="a codebase", settings="settings")
+    after = SimpleNamespace(codebase="a codebase", settings="settings of the plan with it")
+    for name, stand_in in {
+        "plan_run": lambda _, settings, inputs: steps.append((settings, inputs.resumed.folder)) or plan,
+        "with_first_output": lambda *given: steps.append((given[0], given[1])) or after,
+        "approval_of": lambda *given: ("approval", *given),
+        "start_run": start,
+    }.items():
+        monkeypatch.setattr(f"code_commit.commands.resume.{name}", stand_in)
+    with pytest.raises(EnoughError):
+        _resume(project, "", {"max_repairs": 1, "quiet": True}, progress)
+    (settings, folder), *others = steps
+    assert (settings["keep_runs"], settings["max_repairs"], settings["quiet"], folder) == (7, 1, True, log.folder)
+    approve = ("approval", "settings of the plan with it", progress)
+    assert others == [(plan, log.folder), ((after, "a codebase", progress), {"approve": approve})]

@@ -9,9 +9,10 @@ import pytest
 from command import Run, recorded
 from page_runs import embellish, hostile_run
 
+from code_commit.changes import Violation
 from code_commit.commands.results import _OF_EARLIER_VERSION, Result, _upgraded
 from code_commit.commands.stats import Comparison, ModelStats, StatsRun, Sum, collect, stats_table
-from code_commit.exchange import Usage
+from code_commit.exchange import Cost, Usage
 from code_commit.runs.log import sum_up
 from code_commit.runs.record import Attempt, BuildResult, Command, FileChoice, RunRecord
 from code_commit.status import Status
@@ -311,6 +312,16 @@ def test_each_sum_has_each_run_once_and_each_choice_in_the_run_that_follows_it_o
             unsettled_usd=22.0,
         )
     ]
+
+
+def test_the_cost_is_that_of_all_runs_of_a_task_and_an_answer_counts_once_for_each_rule():
+    record, status, _ = asked("r", 1, "run", 1.0)
+    rules = ["outside", "outside", "protected"]
+    record.attempts[0].verdict, record.attempts[0].edits = "rejected", 8
+    record.attempts[0].rejections = [Violation("a", 1, rule, "no") for rule in (*rules, "no-match")]
+    (stats,) = collect([StatsRun(record, status, Cost(16.0, 32.0))])
+    assert (stats.cost_usd, stats.unsettled_usd) == (Sum(total=16.0, median=1.0), 32.0)
+    assert (stats.rejected, stats.edits_that_fit) == ({"no-match": 1, "outside": 1, "protected": 1}, 7)
 
 
 CALL = {"input": 9_000, "cached_input": 0, "cache_write": 0, "output": 1_000, "reasoning": 0}

@@ -141,7 +141,7 @@ def test_branch_author_and_text_are_the_users_choice(fleet):
     template = fleet.out.parent / "template"
     template.write_text("[JIRA-1] $title $$ $nothing")
     fleet.land(branch="httpx", author="Ann Other <ann@example.org>", pull_request=template)
-    assert git(root, "log", "-1", "--format=%an %ae", "httpx").strip() == "Ann Other ann@example.org"
+    assert git(root, "log", "-1", "--format=%an %ae, %cn", "httpx").strip() == "Ann Other ann@example.org, Tester"
     assert (fleet.out / "web/pull-request.md").read_text() == "[JIRA-1] Make ok.txt say ok. $ $nothing"
     with pytest.raises(NotSetUpError, match="--author ann: write it as"):
         fleet.land(author="ann")
@@ -243,8 +243,20 @@ def test_no_program_of_the_users_git_merges(way, fleet, monkeypatch):
         git(root, "config", name, value)
     landing = fleet.land()["web"]
     assert (landing.state, landing.message.split(" ")[-4][:-1]) == ("base moved", newer[:12])
+    text = (fleet.out / "web/pull-request.md").read_text()
+    told = landing.message, " 3 files changed, 3 insertions(+), 1 deletion(-)"
+    assert [each in text for each in told] == [True, True], "of the answer and its build alone"
+    assert subjects(root, "fleet/web") == ["build.sh changed lock.txt", "Make ok.txt say ok."]
     assert not (fleet.folder / "ran").exists()
     assert git(root, "show", "fleet/web:ok.txt").split() == ["ok", *"01234567", "eight"]
+
+
+def test_the_base_is_the_branch_that_the_line_names(fleet):
+    root = fleet.make("web")
+    git(root, "branch", "stable")
+    fleet.add_green(root, base="stable")
+    change(root, LINES.replace("8", "eight"))
+    assert fleet.land()["web"].state == "landed"
 
 
 def test_a_conflict_leaves_nothing_behind(fleet):
