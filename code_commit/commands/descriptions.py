@@ -18,6 +18,7 @@ from code_commit.regex import regex
 _FOR_PYTEST = regex(r"^(?:(?:async )?def test_|(?:import|from) pytest\b)", re.MULTILINE)
 """A test that unittest does not run."""
 _GOOD_TASKS = {"all", "build", "check", "compile", "features", "lint", "rubocop", "spec", "standard", "test"}
+_COMMENTS = regex(r"<!--(?s:.*?)(?:-->|\Z)|^[ \t]*(?:#|//).*", re.MULTILINE)
 _IGNORES = {
     "Maven": ("**/pom.xml", r"testFailureIgnore>\s*true|maven\.test\.failure\.ignore>\s*true"),
     "Gradle": ("**/build.gradle **/build.gradle.kts", r"\bignoreFailures\s*=\s*true|\bignoreFailures\s+true"),
@@ -186,7 +187,7 @@ def _wanted(condition: str, switches: dict[str, str]) -> list[tuple[str, str]]:
 def _read_others(folder: Folder, facts: Facts) -> None:
     _read_dotnet(folder, facts)
     for name, (files, setting) in _IGNORES.items():
-        texts = (re.sub(r"(?s)<!--.*?-->|(?m:^[ \t]*(?:#|//).*)", "", folder.text(file)) for file in folder.find(files))
+        texts = (_COMMENTS.sub("", folder.text(file)) for file in folder.find(files))
         found = next(filter(None, (re.search(setting, text) for text in texts)), None)
         facts.values[f"lost {name}"] = re.sub(r"\s*>\s*", " ", found[0]) if found else ""
     jvm = folder.find("**/src/test/**/*.* **/src/*Test/**/*.*")
