@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Collection
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from command import Run, Start, git, module, recorded, wait_for
@@ -14,9 +15,19 @@ from fake_server import FakeServer, Fault
 
 from code_commit import NotSetUpError, rollup
 from code_commit.api import run
+from code_commit.check.plan import RunInputs
 from code_commit.codebase.chooser import Shape, _read_list
+from code_commit.codebase.select import CodebaseRequest
+from code_commit.commands.choosing import FileChooser
 from code_commit.errors import LLMError
 from code_commit.exchange import Response
+from code_commit.llm.models import choose_model
+from code_commit.project import find_project
+from code_commit.redaction import Redactor
+from code_commit.runs.log import open_run_log
+from code_commit.runs.progress import Progress
+from code_commit.runs.record import RunEntry, TreeBefore
+from code_commit.settings import Settings
 
 ROLLUP = "agent-config/codeRollup.txt"
 KEY = "test-key-0123456789"
@@ -530,3 +541,24 @@ def test_a_choice_before_a_run_that_cannot_begin_is_no_success(root: Path, run_c
         done = run_code_commit(root, "resume", "--json")
         assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (0, 0), done.stderr
         assert sum(request.method == "POST" for request in server.requests[posts:]) == 1
+
+
+@pytest.mark.parametrize(("command", "is_main"), [("run", True), ("repair", True), ("rollup", False)])
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_the_log_of_a_choice_has_all_that_goes_on_with_it(command, is_main, has_begun, project_folder):
+    project, progress = find_project(project_folder), Progress(Redactor([]), quiet=True)
+    begun = open_run_log(project, "run", Settings(), progress) if has_begun else None
+    of_run, chooser = (SimpleNamespace(choice=choose_model(name)) for name in ("chat:m", "chat:chooser"))
+    tree, inputs = SimpleNamespace(before=TreeBefore("c", clean=True)), RunInputs(command=command)
+    plan = SimpleNamespace(
+        project=project, settings=Settings(keep_runs=7), inputs=inputs, query="\nDo it.\nNow.", tree=tree, llm=of_run
+    )
+    request = CodebaseRequest(pathspecs=("src",), select=True, query="Do it.", output="printed")
+    log = FileChooser(plan, progress, begun=begun)._open_log(chooser, request)
+    assert (log is begun, log.record.command, log.record.model) == (has_begun, "rollup", "chat:chooser")
+    assert (log.record.query, log.record.tree, log.record.options["model"]) == ("Do it.", tree.before, "chat:m")
+    kept = request._replace(query="", output="")._asdict()
+    assert log.record.request == kept | {"for_run": is_main, "repairs": command == "repair"}
+    assert (log.record.options["keep_runs"], (log.folder / "query.txt").read_text()) == (7, "\nDo it.\nNow.")
+    plan.inputs = RunInputs(resumed=RunEntry(log.folder, log.record))
+    assert FileChooser(plan, progress)._open_log(chooser, request).record is log.record

@@ -823,6 +823,17 @@ def test_the_latest_run_that_can_go_on_does_unless_another_ended_after_it(
     assert _find_resumable(project, "")[0].folder == log.folder, "whatever was before"
 
 
+def test_a_choice_of_files_goes_on_unless_its_run_followed(root: Path):
+    project, progress = find_project(root), Progress(Redactor([]), quiet=True)
+    choice = open_run_log(project, "rollup", Settings(), progress)
+    choice.record.request = {"for_run": True}
+    choice.finish(Status.SUCCESS)
+    assert _find_resumable(project, "")[0].folder == choice.folder
+    open_run_log(project, "run", Settings(), progress).finish(Status.BUILD_FAILED)
+    with pytest.raises(NotSetUpError, match="there is no interrupted run to resume"):
+        _find_resumable(project, "")
+
+
 @pytest.mark.parametrize(("lacking", "is_needed"), [(1, True), (2, False)])
 def test_an_answer_may_be_in_its_reply_alone_where_it_is_the_latest(lacking, is_needed, root: Path):
     log = open_run_log(find_project(root), "run", Settings(), Progress(Redactor([]), quiet=True))

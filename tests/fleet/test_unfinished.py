@@ -234,6 +234,10 @@ LIVES = {
         6.0,
     ),
     "the limit is reached": ([(0.6, "a", 5, {2}, "ends")], 0.6),
+    "two starts that are lost wrote the same log": (
+        [(0.6, "a", 3, {2}, "all"), (0.6, "b", 0, {1, 2, 3, 4}, "scheduler"), (1.1, "a", 5, {0, 3}, "disk")],
+        1.2,
+    ),
     "what was pending has cost less": ([(0.6, "a", 2, {0}, "all")], 6.0),
 }
 
@@ -322,7 +326,8 @@ def test_what_is_told_of_a_start_by_a_line_or_by_its_log_is_no_longer_lost(tmp_p
 
 
 def test_a_log_goes_on_with_its_cost_and_one_of_an_earlier_version_only_where_there_is_none_of_ours(tmp_path):
-    task, unfinished = FleetTask(id="a", repository="https://example.org/x", query="q"), Unfinished(tmp_path, [])
+    task = FleetTask(id="a", repository="https://example.org/x", query="q", label="large")
+    unfinished = Unfinished(tmp_path, [])
     assert unfinished.log_of(task) == (b"", 0.0)
     ours, *earlier = (tmp_path / f".a.{digest[:16]}.log" for digest in task.digests)
     for path, steps in ((earlier[-1], 2), (ours, 3)):

@@ -654,3 +654,25 @@ def test_a_log_is_reported_with_each_step_but_not_while_an_answer_may_be_half_ap
         run_here._pass_on(folder, (folder / "run.json").read_bytes())
         assert len(reported) == count
     assert unpacked(reported[0])["starts.txt"] == b"s1"
+
+
+@pytest.mark.parametrize("is_as_before", [True, False])
+def test_a_run_goes_on_with_the_limits_of_now_and_its_own_cost(is_as_before, run_here, monkeypatch):
+    """Where the base has moved, its last build is all that is repeated; a new run gets the rest of the money."""
+    calls = [Attempt(1, "initial", cost_usd=1.0, unsettled_usd=[2.0]), Attempt(2, "repair")]
+    folder = log_in(run_here, attempts=calls, choice=None, options={"max_cost": 5, "prompt_layout": "short"})
+    log = packed({"": folder}, {"base-commit.txt": b"another"})
+    shutil.rmtree(folder.parent)
+    lost = [] if is_as_before else ["a"]
+    monkeypatch.setattr("code_commit.fleet.worker.read_changes", lambda *_: ([], lost))
+    run_here._take_up(log)
+    assert folder.exists() == is_as_before
+    if is_as_before:
+        record = load_run_record((folder / "run.json").read_bytes())
+        assert (record.status, record.options) == (Status.INTERRUPTED, {"prompt_layout": "short", "max_repairs": 1})
+    asked = []
+    done = SimpleNamespace(stderr=b"why\n")
+    run_here._processes = cast("Any", SimpleNamespace(command=lambda words, _: asked.append(words[-1]) or done))
+    run_here._roll_up_and_run(16.0)
+    rollup = run_here._task.rollup
+    assert json.loads(asked[0]) == [rollup, ["--max-cost", "16.0"], ["--max-cost", "13.0"], True]

@@ -183,6 +183,7 @@ FALLBACKS = {
     # the fallback, settings; its address, and whether it takes the run's way to its own
     "at the run's address": ("chat:b", {"base_url": OWN}, f"chat:{OWN}", True),
     "at its own": ("chat:b", {"base_url": OWN, "fallback_base_url": OTHER}, f"chat:{OTHER}", False),
+    "of another provider, each at its vendor's": ("openai:gpt-6.2-sol", {}, "", False),
     "of another provider": ("openai:gpt-6.2-sol", {"base_url": OWN}, "", False),
     "of another provider, at the same address": (
         "openai:gpt-6.2-sol",

@@ -70,3 +70,10 @@ def test_failures_are_compared_by_their_last_lines_without_numbers_and_times(one
 def test_builds_that_end_in_other_ways_did_not_fail_alike(ending):
     assert comparable(FAILURE, "error\n") != comparable(replace(FAILURE, **ending), "error\n")
     assert comparable(FAILURE, "error\n") == comparable(replace(FAILURE, seconds=9), "error\n")
+
+
+def test_a_long_history_has_a_line_for_each_attempt_where_the_last_is_told_apart():
+    told = [AttemptSummary(f"Attempt {number} " + "x" * 700, "; it failed", "notes") for number in (1, 2, 3)]
+    lines = tell_history(told, last_is_told_apart=True)
+    assert len(lines) == 3
+    assert "".join(lines).endswith(f"{told[-1].start}: see [rejected response].\n")

@@ -268,9 +268,10 @@ def test_a_choice_whose_price_is_not_known_makes_the_sum_unknown():
 
 def test_the_costs_of_a_choice_of_schema_1_are_added_up():
     older = {**json.loads(RECORD), "schema_version": 1, "rollup_run": "c", "rollup_costs": [0.25, 0.5]}
-    choice = load_run_record(json.dumps(older)).choice
-    assert choice
-    assert (choice.run, choice.calls, choice.cost_usd) == ("c", 2, 0.75)
+    older |= {"command": "rollup", "options": {"query": "Do it.", "keep_runs": 7}}
+    record = load_run_record(json.dumps(older))
+    assert record.choice == FileChoice("c", calls=2, cost_usd=0.75)
+    assert (record.request, record.options) == ({"query": "Do it."}, {"keep_runs": 7})
 
 
 COUNTED = {
