@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 from code_commit.errors import Named, NotSetUpError
 from code_commit.files import read_regular_file
-from code_commit.llm.keys import is_dummy
 from code_commit.llm.models import VENDORS, bound_in, check_base_url
 from code_commit.llm.proxies import is_this_machine
 from code_commit.llm.vendor import LlmConfig
@@ -94,7 +93,7 @@ def remember_address(llm: LlmConfig, project: Project, role: str = "", *, named:
 def _setting_of(llm: LlmConfig, project: Project, url: str, role: str) -> str:
     """Return the setting that supplied the address, "" if a request may go there without consent."""
     settings = llm.settings
-    has_users_key = llm.key is not None and not llm.key.in_project and not is_dummy(llm.key)
+    has_users_key = llm.key is not None and not llm.key.in_project and not llm.key.is_dummy
     stays_here = is_this_machine(urlsplit(url).hostname or "") and not has_users_key
     is_everyones = stays_here or url in ("", VENDORS[llm.choice.provider].base_url)
     if is_everyones or not _from_outside(llm, project)[0] or (role and not settings.fallback_base_url):

@@ -14,7 +14,7 @@ from code_commit.llm.models import VENDORS, check_base_url, choose_fallback, cho
 from code_commit.llm.money import require_price
 from code_commit.llm.programs import KeyProgram
 from code_commit.llm.reach import header_secrets, reach_of
-from code_commit.llm.vendor import ApiKey, LlmConfig, ModelChoice
+from code_commit.llm.vendor import SHORTEST_KEY_HERE, ApiKey, LlmConfig, ModelChoice
 from code_commit.paths.random_values import is_mixed
 from code_commit.project import AGENT_CONFIG, CONFIG_FILE, Project, find_user_folder, shown_path
 from code_commit.regex import regex
@@ -27,7 +27,6 @@ __all__ = ["KEY_VARIABLES", "SHORTEST_KEY", "ApiKey", "find_secrets", "load_keys
 KEY_VARIABLES = {vendor.name: vendor.key_variable for vendor in VENDORS.values() if vendor.key_variable}
 
 SHORTEST_KEY = 8
-SHORTEST_KEY_HERE = 16  # for a chat server on this machine: a shorter one in words, such as `lm-studio`, is a dummy
 _THIS_MACHINE = regex(r"(?i)(chat:)?https?://(localhost|127\.[0-9.]+|\[::1\])(:|/|$)")
 _REST_OF_KEY_FILE = regex(r"(?i)[-_. ]?(api[-_. ]?)?keys?([.~].*)?")  # of a name behind the provider's
 
@@ -132,11 +131,6 @@ def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, 
         long = [line for line in lines if len(line) >= SHORTEST_KEY]
         secrets += [line for line in long if len(line) >= shortest or is_mixed(line)]
     return [*secrets, *_header_secrets(project, environment)]
-
-
-def is_dummy(key: ApiKey) -> bool:
-    """Tell whether a key is a placeholder in words, which a chat server on this machine takes for one."""
-    return key.provider == "chat" and 0 < len(key.value) < SHORTEST_KEY_HERE and not is_mixed(key.value)
 
 
 def require_key(provider: str, keys: Keys, base_url: str = "") -> ApiKey | None:

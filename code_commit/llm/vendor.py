@@ -12,9 +12,11 @@ from code_commit.grammar import CLOSING
 from code_commit.llm.call import Call, Events, HasAnswer
 from code_commit.llm.http import Endpoint, Reply
 from code_commit.llm.programs import KeyProgram
+from code_commit.paths.random_values import is_mixed
 from code_commit.regex import regex
 from code_commit.settings import Price, Settings
 
+SHORTEST_KEY_HERE = 16  # for a chat server on this machine: a shorter one in words, such as `lm-studio`, is a dummy
 _UNKNOWN_MAX_OUTPUT = 64_000
 _ENDS = (
     ("filtered", r"filter|safety|recitation|sensitive|block|prohibited|refus|guardrail|moderat"),
@@ -40,6 +42,11 @@ class ApiKey:
     source: str
     in_project: bool = False
     program: KeyProgram | None = None
+
+    @property
+    def is_dummy(self) -> bool:
+        """Whether it is a placeholder in words, which a chat server on this machine takes for a key."""
+        return self.provider == "chat" and 0 < len(self.value) < SHORTEST_KEY_HERE and not is_mixed(self.value)
 
     def current(self) -> str:
         """Return the key, of its program where it has one. Raises NotSetUpError."""
