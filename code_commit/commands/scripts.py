@@ -74,7 +74,7 @@ def _reached(scripts: dict[str, Any], name: str) -> str:
     return "\n".join(texts.values())
 
 
-def loss_of(script: str) -> str:
+def _loss_of(script: str) -> str:
     """Return what follows a command so that its failure counts no more, as in `test | tee log`; "" without it."""
     plain = _QUOTED.sub("''", script)
     if re.search(r"\bset -\w*e|\|\| *exit\b|\$\?", script):
@@ -117,7 +117,7 @@ def read_npm(folder: Folder, facts: Facts) -> None:
     name = _name_of_tests(scripts)
     test, build = _script(scripts.get(name)), _script(scripts.get("build"))
     texts = [_reached(scripts, name)] if test else []
-    lost = loss_of(_with_shells(folder, texts[0])) if test else ""
+    lost = _loss_of(_with_shells(folder, texts[0])) if test else ""
     texts += strings(package.get("jest")) if test else []
     texts += (_reached(each, "test") for each in inner)
     texts += (folder.text(each) for each in folder.find_in(["", *spaces], _JS_SETTINGS))
@@ -180,7 +180,7 @@ def read_composer(folder: Folder, facts: Facts) -> None:
     facts.values["phpunit"] = "bin/phpunit" if folder.has("bin/phpunit") else f"vendor/bin/{pest}"
     may_run_none = _MAY_RUN_NONE.search(test)
     facts.add(composer_test=test, composer_counts=may_run_none, composer_trusted=test and not may_run_none)
-    facts.values["lost PHP"] = loss_of(test)
+    facts.values["lost PHP"] = _loss_of(test)
 
 
 def read_make(folder: Folder, facts: Facts) -> None:
@@ -205,7 +205,7 @@ def read_make(folder: Folder, facts: Facts) -> None:
     facts.values["lost make"] = (
         ".IGNORE" * (".IGNORE" in rules)
         or next(ignored, "")
-        or loss_of("\n".join([pipefail, *(_with_shells(folder, step) for step in steps)]))
+        or _loss_of("\n".join([pipefail, *(_with_shells(folder, step) for step in steps)]))
     )
     facts.values["runs make"] = "Python" if _runs_python(steps, text, folder) else ""
     facts.values["goals"] = "\n".join(
