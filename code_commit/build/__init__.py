@@ -83,7 +83,9 @@ class Builder(AbstractContextManager["Builder"]):
         result = _result(ending, in_sandbox=self._sandbox is not None)
         if result.passed:
             return result
-        return replace(result, refused=self._refusal(bytes(tail)), missing=self._missing(bytes(tail)))
+        return replace(
+            result, refused=self._refusal(bytes(tail)), missing=self._missing(bytes(tail), result.shell_code)
+        )
 
     @contextmanager
     def guarding(self, who: str, warn: Callable[[str], object]) -> Iterator[None]:
@@ -117,7 +119,7 @@ class Builder(AbstractContextManager["Builder"]):
         has_network = self._sandbox.mode == "guard" or self._sandbox.network
         return find_refusal(tail, Places(self._project.root, kept, writable, has_network), self._files_with)
 
-    def _missing(self, tail: bytes) -> str:
+    def _missing(self, tail: bytes, exit_code: int | None) -> str:
         """Return the program or module of build.sh that is not installed; "" where an answer may supply it."""
 
         def has(name: str) -> bool:
@@ -125,7 +127,7 @@ class Builder(AbstractContextManager["Builder"]):
 
         with suppress(OSError, UnansweredError):
             script = read_regular_file(self._project.build_script).decode("utf-8", "replace")
-            return find_missing(tail, script, has)
+            return find_missing(tail, exit_code, script, has)
         return ""
 
     def _files_with(self, words: str) -> dict[str, str]:

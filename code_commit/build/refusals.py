@@ -27,10 +27,11 @@ _NO_NETWORK = regex(
 )
 """The words of programs where there is no network but the loopback: ENETUNREACH, and EAI_AGAIN of getaddrinfo(3)."""
 _NOWHERE = regex(r"\.(?:invalid|test|example|localhost)\b")  # without addresses in any network: RFC 6761
-_OF_SHELL = regex(r"^\S*build\.sh: (?:line )?\d+: ")  # before a shell's own messages, whatever they are about
-_NOT_FOUND = regex(r"^\S*build\.sh: (?:line )?\d+: ([\w.+-]+): (?:command )?not found$")
+_OF_SHELL = regex(r"^\S*build\.sh: (?:\w+ )?\d+: ")  # before a shell's own messages, whatever they are about
+_NOT_RUN = regex(rf"{_OF_SHELL.pattern}([\w.+-]+): (.+)$")
 _NO_MODULE = regex(r"^\S*python[\d.]*: No module named '?(\w+)")
-"""The words of a shell for a command of build.sh, and of `python -m`: both name what is not installed."""
+"""The message of a shell on a command of build.sh, and that of `python -m`: both name what is not installed."""
+_COMMAND_NOT_FOUND = 127  # the exit code of a shell: POSIX, Shell Command Language, 2.8.2
 _SUPPLIES = regex(r"\b(?:add|ci|get|install|restore|run|source|sync|activate|PATH)\b")
 """The words of a command by which a file of the project may supply it."""
 _NAME = regex(r"'([^']+)'|\"([^\"]+)\"|\u2018([^\u2019]+)\u2019|([^\s'\"`,:;()\[\]]+)")
@@ -114,17 +115,17 @@ def _is_own(words: str, message: str, lines: Sequence[str], files_with: Callable
     )
 
 
-def find_missing(tail: bytes, script: str, has: Callable[[str], bool]) -> str:
+def find_missing(tail: bytes, exit_code: int | None, script: str, has: Callable[[str], bool]) -> str:
     """Return the program or module that build.sh calls and that is not installed; "" where an answer may supply it.
 
     `script` is the text of build.sh, which no answer changes. `has` tells whether the project has a file or folder of a
-    name.
+    name. A shell says in any words that it did not find a command, and with the exit code; another command may follow.
     """
     lines = [line.strip() for line in tail.decode("utf-8", "replace").split("\n") if line.strip()][-_LAST_LINES:]
     code = re.sub(r"(?m)(?:^|(?<=\s))#.*", "", script)
     for line in reversed(lines):
-        found, before = _NOT_FOUND.search(line), r"(?<![\w./-])"
-        if not found:
+        found, before = _NOT_RUN.search(line), r"(?<![\w./$-])"
+        if not (found and (exit_code == _COMMAND_NOT_FOUND or found[2].endswith("not found"))):
             found, before = _NO_MODULE.search(line), r"-m\s+"
         called = found and re.search(rf"{before}{re.escape(found[1])}(?![\w.-])", code)
         if found and called and not has(found[1]) and not _SUPPLIES.search(code[: called.start()]):
