@@ -74,7 +74,7 @@ _OPTION = regex(
 _NO_HOST = regex(r"localhost|127\.[\d.]+|(.*\.)?example(\.\w+)?|host(name)?|\.*")
 _PREFIXED = regex(r"[_-](?![0-9a-f]+[LR]\d+\b)[0-9A-Za-z]{32,}(_[0-9a-f]{8})?(?![\w/+-])")
 _PREFIX = regex(r"(?<![\w/+.-])[A-Za-z][a-z0-9]{1,9}(_[a-z]{1,5})?\Z")
-_CLASSES = tuple(map(re.compile, (r"[a-z]", r"[A-Z]", r"\d")))
+_CLASSES = tuple(map(regex, (r"[a-z]", r"[A-Z]", r"\d")))
 
 _PUBLIC = regex(
     r"(?i:0x[0-9a-f]{40}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|([0-9a-f]{1,4}:){6,7}[0-9a-f.]{1,15})\Z"
