@@ -491,11 +491,11 @@ def test_a_revoked_key_stops_a_fleet_with_green_tasks_and_another_key_continues_
 @pytest.mark.slow
 def test_tasks_at_once_ask_no_more_than_a_minute_s_requests(cluster, server, tmp_path):
     repository = make_repository(tmp_path / "repository")
-    paced = server.settings | {"requests_per_minute": 40}
-    tasks = make_list(tmp_path / "t.jsonl", *(task(name, repository, settings=paced) for name in "abcd"))
+    paced = server.settings | {"requests_per_minute": 15}
+    tasks = make_list(tmp_path / "t.jsonl", *(task(name, repository, settings=paced) for name in "abc"))
     assert cluster.run_fleet(tasks, "--quiet").returncode == 0
-    assert len(server.calls) == 4
-    assert server.calls[-1] - server.calls[0] > 4.5 - 0.5, "so late the first may have arrived"
+    assert len(server.calls) == 3
+    assert server.calls[-1] - server.calls[0] > 8 - 4, "the first may have arrived as late as the second was let go"
 
 
 @pytest.mark.slow
