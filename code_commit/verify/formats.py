@@ -84,8 +84,8 @@ def _is_fenced(part: Part) -> bool:
     ends = markdown.ends_with_fence(new) and not markdown.ends_with_fence(old)
     count = markdown.count_fences(new)
     if not begins and not ends:  # one with words behind it
-        is_code = not part.is_edit and markdown.is_known_code(part.path)
-        return is_code and count % 2 == 1 and markdown.count_fences(old) % 2 == 0
+        is_open = not part.is_edit and count % 2 == 1 and markdown.count_fences(old) % 2 == 0
+        return is_open and markdown.is_known_code(part.path)
     wrapped = markdown.unwrap(new) if begins else None
     if part.is_edit:
         if wrapped is not None and markdown.stands_in_text(part.path, part.file, old, new):

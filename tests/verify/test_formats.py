@@ -5,6 +5,7 @@ import time
 import pytest
 
 from code_commit.changes import Edit, EditBlock, FileReplacement
+from code_commit.verify import markdown
 from code_commit.verify.escapes import find_lookalike
 from code_commit.verify.formats import find_formats
 from code_commit.verify.markdown import without_fences
@@ -243,6 +244,15 @@ def test_what_real_files_hold_passes(path, new, old):
 def test_a_file_that_was_like_that_may_stay_so(case):
     path, new, _, _ = case
     assert found(path, new, new) == ""
+
+
+def test_plain_code_asks_for_no_language(monkeypatch):
+    def refuse(path: str):
+        raise AssertionError(f"the languages of {path} were looked up, which takes 40 ms")
+
+    monkeypatch.setattr(markdown, "_languages", refuse)
+    for old in (None, CODE):
+        assert found("a.py", f"{CODE}\n\ndef h():\n    return 3\n", old) == ""
 
 
 def test_an_own_label_at_an_end_is_certain_where_its_file_is_there():
