@@ -88,7 +88,7 @@ def check_out_before(root: Path, commit: str) -> None:
     clear_log(root)
     write_file(root / ".gitignore", "/agent-config\n")
     write_file(root / ".git/info/exclude", "/build.sh\n")
-    write_file(root / "build.sh", "#!/bin/sh\n").chmod(0o755)
+    write_file(root / "build.sh", "#!/bin/sh\nmake\n").chmod(0o755)
 
 
 def codebases(plan: Plan) -> Iterator[Comparison]:
