@@ -27,7 +27,10 @@ sys.path.insert(0, str(SOURCE / "tests" / "llm"))
 from fake_server import Answer, FakeServer
 
 BARE = Path(__file__).with_name("bare_httpx.py")
+BARE_SCRIPT = "a bare httpx script"
 WHAT = "a run of two attempts"
+KEY_VARIABLES = {"chat": "CODE_COMMIT_CHAT_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+"""By provider: a server of the first on this machine is asked five times for its models and its window."""
 SPEC = "the specification's order"
 AGENT_TIME = 0.05
 LONG = 2_000
@@ -85,10 +88,11 @@ class Job:
 
         return prepare
 
-    def ours(self, answers: Sequence[str] = ANSWERS, *options: str) -> Side:
+    def ours(self, answers: Sequence[str] = ANSWERS, *options: str, provider: str = "chat") -> Side:
         """Return the main job as its user calls it."""
-        arguments = ("--quiet", "--model", "chat:bench", "--base-url", self.server.base_url("chat"), *options)
-        environment, prepare = {"CODE_COMMIT_CHAT_API_KEY": KEY}, self.prepared(answers)
+        server = ("--model", f"{provider}:bench", "--base-url", self.server.base_url(provider))
+        arguments = ("--quiet", *server, *options)
+        environment, prepare = {KEY_VARIABLES[provider]: KEY}, self.prepared(answers)
         return lambda tool: Command([tool.command, *arguments], self.root, environment, prepare)
 
     def prompts(self, layout: str, tool: Tool) -> list[bytes]:
@@ -161,7 +165,9 @@ def measure(plan: Plan) -> Iterator[Comparison]:
     """Yield the run against each peer, then what the size of the project costs."""
     with plan.work_folder() as folder, FakeServer() as server:
         job = make_job(folder / "project", server, files=100, rollup_bytes=100_000)
-        yield Comparison(WHAT, "a bare httpx script", job.ours(), job.bare(), 20, time=1.35, memory=1.3)
+        asking_nothing = job.ours(provider="anthropic")
+        yield Comparison(WHAT, BARE_SCRIPT, job.ours(), job.bare(), 20, time=2.0, memory=1.3)
+        yield Comparison(f"{WHAT}, no question before", BARE_SCRIPT, asking_nothing, job.bare(), 20, time=2.0)
         if plan.quick:
             return
         for name, agent in (("aider 0.86.2", job.aider), ("mini-swe-agent 2.4.6", job.mini_swe_agent)):
