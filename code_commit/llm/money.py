@@ -21,7 +21,7 @@ def price_of(choice: ModelChoice, settings: Settings, input_tokens: int = 0) -> 
     """Return today's price for a prompt of so many tokens, from config.toml or else our table; None if unknown."""
     if VENDORS[choice.provider].api is None:
         return None
-    stated = settings.prices.get(choice.name) or settings.prices.get(str(choice))
+    stated = settings.prices.get(str(choice)) or settings.prices.get(choice.name)
     if stated is not None:
         return stated
     model = find_model(choice)

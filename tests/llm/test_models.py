@@ -83,6 +83,13 @@ def test_the_price_of_config_toml_counts_first(name):
     assert price_of(choice("openai", "gpt-6.2-sol"), settings) == Price(100, 200)
 
 
+def test_a_price_that_names_the_provider_counts_before_one_for_the_name_alone():
+    """The same name costs another price at another host."""
+    settings = Settings(prices={"gpt-6.2-sol": Price(100, 200), "openai:gpt-6.2-sol": Price(3, 4)})
+    assert price_of(choice("openai", "gpt-6.2-sol"), settings) == Price(3, 4)
+    assert price_of(choice("chat", "gpt-6.2-sol"), settings) == Price(100, 200)
+
+
 def test_announced_prices_begin_on_their_day(monkeypatch):
     argon = choice("gemini", "gemini-4-argon")
     on_day(monkeypatch, "2026-11-30")
