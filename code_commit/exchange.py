@@ -1,12 +1,12 @@
-"""One exchange with an LLM: the prompt, the response, and the listener in between."""
+"""One exchange with an LLM: the prompt, the response, and its cost."""
 
 import json
 import math
 import string
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from code_commit.changes import RejectedResponseError, Violation
 from code_commit.views import Sight
@@ -167,51 +167,3 @@ class FailedRequest(NamedTuple):
     status: int | None
     delay: float
     limit: float
-
-
-class ExchangeListener(Protocol):
-    """Hears of each step of a call: the run's log and the terminal. Implementations redact.
-
-    The order of one call: `make_room` and `requested`, then for each request `reserved` and any of `job_created`,
-    `progressed`, `kept`, `settled`, `released` and `retrying`, then `replied`, and `answered` if that is an answer.
-    """
-
-    def make_room(self, size: int) -> None:
-        """Called before anything is sent, with the size of the longest answer in bytes; the disk has it on return."""
-
-    def requested(self, url: str, headers: Mapping[str, str], body: RequestBody) -> None:
-        """Called before the request is sent; it is on disk on return. Header values include the key."""
-
-    def job_created(self, job_id: str) -> None:
-        """Called before the first poll of a background job; the id is on disk on return."""
-
-    def progressed(self, state: str) -> None:
-        """A few words for a live line: `queued`, `12.3 kB received`."""
-
-    def reserved(self, usd: float) -> None:
-        """Called before a request that may start an answer, with its highest cost; it is on disk on return."""
-
-    def settled(self, settlement: Settlement) -> None:
-        """Called with the cost of a final reply that is no answer; the next recorded step has it."""
-
-    def released(self, reserved: float) -> None:
-        """Called with the part of a reservation that is not spent: the provider cannot have begun an answer."""
-
-    def warned(self, message: str) -> None:
-        """Called with what the user should know of an answer that is used."""
-
-    def kept(self, text: str, *, is_whole: bool) -> str:
-        """Called with the text of an answer that is not used; return the name of its file in the log."""
-
-    def retrying(self, retry: FailedRequest) -> None:
-        """Called before the wait."""
-
-    def replied(self, status: int, headers: Mapping[str, str], body: object) -> None:
-        """Called with the API's final reply, an error reply too: parsed JSON, or text; it is on disk on return."""
-
-    def answered(self, response: Response) -> None:
-        """Called with the answer that the reply on disk holds; the next recorded step has it, and its cost."""
-
-
-Complete = Callable[[Prompt, ExchangeListener], Response]
-"""The LLM of the workflow. Raises LLMError when it could not be asked."""

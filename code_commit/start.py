@@ -15,7 +15,7 @@ from code_commit.codebase.make import make_codebase, summary_of, write_parts
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
 from code_commit.errors import ApplyError, LLMError, NotSetUpError
-from code_commit.exchange import CHARACTERS_PER_TOKEN, Complete, ExchangeListener, Prompt, Response
+from code_commit.exchange import CHARACTERS_PER_TOKEN, Prompt, Response
 from code_commit.files import read_regular_file
 from code_commit.interrupts import hold_signals
 from code_commit.llm.asking import asking
@@ -24,6 +24,7 @@ from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project
 from code_commit.prompts.layout import Task
 from code_commit.prompts.next import Room
+from code_commit.runs.attempt_log import AttemptLog, Complete
 from code_commit.runs.list import remove_old_runs
 from code_commit.runs.log import QUERY_OF_RUN, RunLog, open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress
@@ -158,7 +159,7 @@ def _asks_program(llm: LlmConfig | None) -> bool:
 def guarded(complete: Complete, llm: LlmConfig, builder: Builder, log: RunLog) -> Complete:
     """Return the function that asks; where that may be a program, it raises BuildError for a changed protected file."""
 
-    def ask(prompt: Prompt, listener: ExchangeListener) -> Response:
+    def ask(prompt: Prompt, listener: AttemptLog) -> Response:
         with builder.guarding("the program that is the LLM", partial(log.add_warning, "build")):
             return complete(prompt, listener)
 

@@ -21,14 +21,14 @@ from code_commit.changes import (
 )
 from code_commit.codebase.parts import read_requests
 from code_commit.errors import ApplyError, Named, NotSetUpError
-from code_commit.exchange import Complete, Prompt, Response
+from code_commit.exchange import Prompt, Response
 from code_commit.first_build import require_no_refusal, require_result_of_code, run_build
 from code_commit.parse import blocks_of, end_thoughts, notes_of, read_notes, read_response
 from code_commit.paths.names import find_protected
 from code_commit.project import Project
 from code_commit.prompts.layout import Task, most_attempts
 from code_commit.prompts.next import Answer, Conversation, next_prompt
-from code_commit.runs.attempt_log import AttemptLog
+from code_commit.runs.attempt_log import AttemptLog, Complete
 from code_commit.runs.list import short_name
 from code_commit.runs.log import RunLog
 from code_commit.runs.record import Attempt, BuildResult, RunRecord, presence

@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any, Self
 
 from code_commit.errors import LLMError, NotSetUpError
-from code_commit.exchange import ExchangeListener, FailedRequest, Prompt, RequestBody, Response, Settlement, Usage
+from code_commit.exchange import FailedRequest, Prompt, RequestBody, Response, Settlement, Usage
 from code_commit.interrupts import begin_call, signals_blocked
 from code_commit.llm.addresses import state_folder
 from code_commit.llm.call import DONE, Call
 from code_commit.llm.command import VENDOR as COMMAND
 from code_commit.llm.command import CommandLLM
-from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing
+from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing, at
 from code_commit.llm.jobs import fetch_job, run_job
 from code_commit.llm.ledger import ROUNDING, Ledger
 from code_commit.llm.local import loaded_window
@@ -29,6 +29,7 @@ from code_commit.llm.values import count_of, text_of
 from code_commit.llm.vendor import LlmConfig, estimate_tokens, has_open_block, is_same_model
 from code_commit.project import Project
 from code_commit.redaction import Redactor, whole_characters
+from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.words import count
 from code_commit.settings import SERVER
 from code_commit.terminal import shown
@@ -80,7 +81,7 @@ class NetworkLLM:
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
-    def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
+    def complete(self, prompt: Prompt, listener: AttemptLog) -> Response:
         """Return the answer, and retry failures that can pass. Raises LLMError, whose message never holds the key.
 
         Each request that may start an answer reserves its highest cost. If the money left pays only for a shorter
@@ -122,7 +123,7 @@ class NetworkLLM:
             body = self._dialect.body(self._api.request_body(call.endpoint, self._dialect.prompt(prompt)))
             call.body = RequestBody(body)
             headers = self._reach.shown(self._connection.headers)
-            call.listener.requested(call.endpoint.url(self._api.path), headers, call.body)
+            call.listener.requested(at(call.endpoint.base_url, self._api.path), headers, call.body)
             settings = self._endpoint.settings
             adapt = partial(adapted, self._dialect, body, settings=settings, renames=self._api.renames)
             try:
@@ -200,7 +201,7 @@ class NetworkLLM:
         self._pace.add(max(0, usage.input - tokens) + usage.output)
         return response
 
-    def fetch(self, job_id: str, listener: ExchangeListener, reserved: float, timeout: float | None = None) -> Response:
+    def fetch(self, job_id: str, listener: AttemptLog, reserved: float, timeout: float | None = None) -> Response:
         """Return the answer of an earlier call's job. Raises LLMError, of the kind `refused` if there is none."""
         listener.make_room(longest_answer(self._choice, self._endpoint.settings))
         call = Call(self._connection, listener, timeout=timeout)
@@ -213,7 +214,7 @@ class NetworkLLM:
                 raise LLMError(failure.reason, "refused") from None
 
     def read_again(
-        self, body: Mapping[str, Any], prompt: Prompt, listener: ExchangeListener, reserved: float | None
+        self, body: Mapping[str, Any], prompt: Prompt, listener: AttemptLog, reserved: float | None
     ) -> Response | None:
         """Return the answer in the body of a logged reply, None if it has none. Nothing is sent, counted or logged.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from code_commit.errors import LLMError, NotSetUpError, OverBudgetError, in_words
-from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
+from code_commit.exchange import Prompt, Response
 from code_commit.interrupts import begin_call
 from code_commit.llm import LLM, open_llm
 from code_commit.llm.addresses import remember_address
@@ -16,6 +16,7 @@ from code_commit.llm.http import Timing
 from code_commit.llm.ledger import Ledger
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project
+from code_commit.runs.attempt_log import AttemptLog, Complete
 from code_commit.runs.log import RunLog
 from code_commit.runs.replies import read_reply
 
@@ -48,7 +49,7 @@ class _Asker:
         if llm.fallback and llm.choice != llm.fallback.choice and log.record.asked_model == str(llm.fallback.choice):
             self.current = llm.fallback
 
-    def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
+    def complete(self, prompt: Prompt, listener: AttemptLog) -> Response:
         if answer := self._find_in_log(prompt, listener):
             return answer
         try:
@@ -69,11 +70,11 @@ class _Asker:
             error.may_be_paid |= failure.may_be_paid
             raise
 
-    def _ask(self, prompt: Prompt, listener: ExchangeListener) -> Response:
+    def _ask(self, prompt: Prompt, listener: AttemptLog) -> Response:
         begin_call()
         return self.open(self.current).complete(prompt, listener)
 
-    def _find_in_log(self, prompt: Prompt, listener: ExchangeListener) -> Response | None:
+    def _find_in_log(self, prompt: Prompt, listener: AttemptLog) -> Response | None:
         """Return the answer of the latest attempt's reply in the log, None without one, and count it if need be."""
         attempt = self._log.record.attempts[-1]
         reply = read_reply(self._log.folder, attempt.number)
@@ -96,7 +97,7 @@ class _Asker:
         configs = (self._first, self._fallback)
         return next((each for each in configs if each and str(each.choice) == model), self._first)
 
-    def _fetch(self, listener: ExchangeListener, timeout: float | None = None) -> Response | None:
+    def _fetch(self, listener: AttemptLog, timeout: float | None = None) -> Response | None:
         """Return the answer of the latest attempt's job, None without one. Raises LLMError if it may still come."""
         attempt = self._log.record.attempts[-1]
         if attempt.job_id is None or attempt.finish_reason is not None:

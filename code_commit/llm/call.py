@@ -7,7 +7,7 @@ from itertools import chain, islice
 from typing import Any, NoReturn, TypeVar
 
 from code_commit.errors import LLMError, LLMErrorKind
-from code_commit.exchange import ExchangeListener, FailedRequest, RequestBody
+from code_commit.exchange import FailedRequest, RequestBody
 from code_commit.llm.events import LONGEST_BEGIN, begins_stream, read_events
 from code_commit.llm.http import (
     Connection,
@@ -21,6 +21,7 @@ from code_commit.llm.http import (
 from code_commit.llm.refusals import RefusedRequestError, can_come, may_be_paid, refusal_of
 from code_commit.llm.values import json_or_text, members_of, text_of
 from code_commit.llm.words import error_message, has_words, is_error, unwrapped
+from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.words import duration
 from code_commit.terminal import shown
 
@@ -53,7 +54,7 @@ class Call:
     def __init__(
         self,
         connection: Connection,
-        listener: ExchangeListener,
+        listener: AttemptLog,
         body: RequestBody | None = None,
         endpoint: Endpoint | None = None,
         timeout: float | None = None,

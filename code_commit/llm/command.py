@@ -3,16 +3,14 @@
 It runs in an empty folder, so that an agent's command finds no tree that it could change.
 """
 
-from collections.abc import Mapping
-from functools import partial
-from typing import Any, Self
-
 from code_commit.errors import LLMError
-from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response, Settlement
+from code_commit.exchange import Prompt, RequestBody, Response
 from code_commit.llm.programs import run_program, words_of
+from code_commit.llm.replay import LocalLLM
 from code_commit.llm.vendor import LlmConfig, Vendor
 from code_commit.project import Project
 from code_commit.redaction import whole_characters
+from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.words import duration
 from code_commit.terminal import shown
 
@@ -24,32 +22,17 @@ _ROOM = 1_000_000  # bytes of the disk for an answer
 _MOST_SAID = 600  # characters of the end of stderr in a message
 
 
-class CommandLLM:
+class CommandLLM(LocalLLM):
     """Runs the program once for each call. It is not run again after an error, and has no price."""
+
+    finish_reason = "exit code 0"
 
     def __init__(self, config: LlmConfig, project: Project) -> None:
         """Raise NotSetUpError where there is no such program outside of the project."""
         self._command, self._settings, self._root = config.choice.name, config.settings, project.root
         self._words = words_of(self._command, project.root)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing: each call closes what it opens."""
-
-    def fetch(self, *_: object) -> Response:
-        """Raise LLMError: a program has no background jobs."""
-        raise LLMError("a program has no background jobs", "refused")
-
-    def read_again(
-        self, body: Mapping[str, Any], _prompt: Prompt, _listener: ExchangeListener, _reserved: float | None
-    ) -> Response | None:
-        """Return the answer in the body of a logged reply, None where it has none."""
-        text = body.get("text")
-        return _answer(text) if isinstance(text, str) else None
-
-    def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
+    def complete(self, prompt: Prompt, listener: AttemptLog) -> Response:
         """Return what the program prints. Raises LLMError where it fails, hangs, or prints no end of it."""
         listener.make_room(_ROOM)
         listener.requested(self._command, {}, RequestBody(system=prompt.system, user=prompt.user))
@@ -60,7 +43,7 @@ class CommandLLM:
                 given=prompt.text.encode("utf-8", "replace"),
                 timeout=self._settings.llm_timeout,
                 longest=LONGEST_OUTPUT,
-                progressed=partial(_tell, listener),
+                progressed=lambda size: listener.progressed(f"{size / 1000:.1f} kB received"),
             )
         except OSError as error:
             name = shown(self._words[0])
@@ -73,16 +56,4 @@ class CommandLLM:
             limit = f" ({duration(self._settings.llm_timeout)}, --llm-timeout)" if done.is_late else ""
             told = f"the program {shown(self._words[0])} {done.how}{limit}" + (f":\n{said}" if said else "")
             raise LLMError(told, "timeout" if done.is_late else "refused", may_be_paid=True)
-        listener.replied(200, {}, {"text": text})
-        response = _answer(text)
-        listener.answered(response)
-        return response
-
-
-def _tell(listener: ExchangeListener, size: int) -> None:
-    listener.progressed(f"{size / 1000:.1f} kB received")
-
-
-def _answer(text: str) -> Response:
-    incomplete = None if text.strip() else "empty"
-    return Response(text, finish_reason="exit code 0", incomplete=incomplete, settlement=Settlement())
+        return self.tell(text, listener)

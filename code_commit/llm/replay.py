@@ -4,39 +4,66 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from code_commit.errors import LLMError
-from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response, Settlement
+from code_commit.exchange import Prompt, RequestBody, Response, Settlement
 from code_commit.llm.vendor import ModelChoice, Vendor
 from code_commit.project import Project
+from code_commit.runs.attempt_log import AttemptLog
 from code_commit.terminal import shown
 
 VENDOR = Vendor(name="replay", names="a folder of recorded responses", sample="replay:FOLDER")
 
 
-class ReplayLLM:
-    """Answers from a folder, relative to the project's root. No network, no cost."""
+class LocalLLM:
+    """An LLM without an API: nothing is open between two calls, and it has no background jobs."""
 
-    def __init__(self, choice: ModelChoice, project: Project, answered: int = 0) -> None:
-        self._folder = project.root / choice.name
-        self._calls = answered
+    finish_reason: str
+    cost_usd: float | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Do nothing: nothing is open."""
+        pass
 
     def fetch(self, *_: object) -> Response:
-        """Raise LLMError: no background job is recorded."""
-        raise LLMError("recorded responses have no background jobs", "replay")
+        raise LLMError("an LLM without an API has no background jobs", "refused")
 
     def read_again(
-        self, body: Mapping[str, Any], _prompt: Prompt, _listener: ExchangeListener, reserved: float | None
+        self, body: Mapping[str, Any], _prompt: Prompt, _listener: AttemptLog, _reserved: float | None
+    ) -> Response | None:
+        """Return the answer in the body of a logged reply, None where it has none."""
+        text = body.get("text")
+        return self._answer(text) if isinstance(text, str) else None
+
+    def _answer(self, text: str) -> Response:
+        incomplete = None if text.strip() else "empty"
+        return Response(text, self.finish_reason, incomplete, settlement=Settlement(cost_usd=self.cost_usd))
+
+    def tell(self, text: str, listener: AttemptLog) -> Response:
+        """Log an answer, and return it."""
+        listener.replied(200, {}, {"text": text})
+        response = self._answer(text)
+        listener.answered(response)
+        return response
+
+
+class ReplayLLM(LocalLLM):
+    """Answers from a folder, relative to the project's root. No network, no cost."""
+
+    finish_reason = "replayed"
+    cost_usd = 0.0
+
+    def __init__(self, choice: ModelChoice, project: Project, answered: int = 0) -> None:
+        self._folder = project.root / choice.name
+        self._calls = answered
+
+    def read_again(
+        self, body: Mapping[str, Any], prompt: Prompt, listener: AttemptLog, reserved: float | None
     ) -> Response | None:
         """Return the counted answer in the body of a logged reply; None otherwise, as its folder still has it."""
-        text = body.get("text")
-        return _answer(text) if reserved is None and isinstance(text, str) else None
+        return super().read_again(body, prompt, listener, reserved) if reserved is None else None
 
-    def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
+    def complete(self, prompt: Prompt, listener: AttemptLog) -> Response:
         """Return the next recorded response. Raises LLMError with the file's name if it cannot be read."""
         self._calls += 1
         path = self._folder / f"{self._calls}-response.txt"
@@ -50,12 +77,4 @@ class ReplayLLM:
             ) from error
         except UnicodeDecodeError as error:
             raise LLMError(f"the recorded response {shown(str(path))} is not UTF-8 text", "replay") from error
-        listener.replied(200, {}, {"text": text})
-        response = _answer(text)
-        listener.answered(response)
-        return response
-
-
-def _answer(text: str) -> Response:
-    incomplete = None if text.strip() else "empty"
-    return Response(text, finish_reason="replayed", incomplete=incomplete, settlement=Settlement(cost_usd=0.0))
+        return self.tell(text, listener)

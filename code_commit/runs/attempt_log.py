@@ -1,7 +1,7 @@
 """An attempt in the run's log: its numbered files, and its part of run.json."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -23,7 +23,9 @@ _MOST_NOTES = 20_000  # characters in run.json; N-response.txt has all of them
 class AttemptLog:
     """The numbered files and the record of an attempt, a new one or the recorded one of a resumed run.
 
-    It is the listener of the attempt's exchange with the LLM.
+    It hears of each step of a call: `make_room` and `requested`, then for each request `reserved` and any of
+    `job_created`, `progressed`, `kept`, `settled`, `released` and `retrying`, then `replied`, and `answered` if that is
+    an answer. Files that are to be there before a step are on disk on return.
     """
 
     def __init__(self, log: RunLog, number: int) -> None:
@@ -43,20 +45,25 @@ class AttemptLog:
         self._log.save("asking")
 
     def make_room(self, size: int) -> None:
+        """Keep room on the disk for the longest answer, of so many bytes, before anything is sent."""
         self._log.replies.make_room(self.record.number, size)
 
     def requested(self, url: str, headers: Mapping[str, str], body: RequestBody) -> None:
+        """Log a request before it is sent. Values of headers include the key."""
         self._log.write_json(self._name("query.json"), {"url": url, "headers": dict(headers), "body": body})
 
     def job_created(self, job_id: str) -> None:
+        """Log a background job before its first poll."""
         self.record.job_id, self.record.job_model = job_id, self.record.model
         self.record.job_usd = self.record.unsettled_usd[-1] if self.record.unsettled_usd else 0.0
         self._log.write_record()
 
     def progressed(self, state: str) -> None:
+        """Show a few words on a live line: `queued`, `12.3 kB received`."""
         self._log.listener.live(state)
 
     def reserved(self, usd: float) -> None:
+        """Log the highest cost of a request that may start an answer, before it is sent."""
         self.record.unsettled_usd.append(usd)
         try:
             self._log.write_record()
@@ -65,7 +72,7 @@ class AttemptLog:
             raise
 
     def settled(self, settlement: Settlement) -> None:
-        """Add the cost of a final reply; the next recorded step has it."""
+        """Add the cost of a final reply, of one without an answer too; the next recorded step has it."""
         self.released(settlement.reserved)
         if settlement.unsettled_usd:
             self.record.unsettled_usd.append(settlement.unsettled_usd)
@@ -76,6 +83,7 @@ class AttemptLog:
         self.record.job_id = None
 
     def released(self, reserved: float) -> None:
+        """Take back a reservation, or a part of one, that is not spent: no answer can have begun."""
         if reserved in self.record.unsettled_usd:
             self.record.unsettled_usd.remove(reserved)
 
@@ -83,6 +91,7 @@ class AttemptLog:
         self._log.add_warning("server", message)
 
     def kept(self, text: str, *, is_whole: bool) -> str:
+        """Keep the text of an answer that is not used, and return the name of its file in the log."""
         name = self._name("response.txt" if is_whole else "response.part.txt")
         self._log.write_text(name, text)
         return self._log.shown_name(name)
@@ -94,6 +103,7 @@ class AttemptLog:
         self._log.save("retrying")
 
     def replied(self, status: int, headers: Mapping[str, str], body: object) -> None:
+        """Log the API's final reply, an error reply too: parsed JSON, or text."""
         self.record.seconds = time.monotonic() - self._started
         reply = body if isinstance(body, dict) else {"status": status, "headers": dict(headers), "body": body}
         self._log.replies.write(self.record.number, reply, self.record.seconds)
@@ -227,6 +237,10 @@ class AttemptLog:
 
     def _name(self, name: str) -> str:
         return f"{self.record.number}-{name}"
+
+
+Complete = Callable[[Prompt, AttemptLog], Response]
+"""The LLM of the workflow. Raises LLMError when it could not be asked."""
 
 
 def _kind_of(number: int, record: RunRecord) -> Literal["initial", "retry", "repair"]:
