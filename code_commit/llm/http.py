@@ -63,10 +63,6 @@ class Endpoint(NamedTuple):
     def model_option(self) -> str:
         return f"--{self.role and 'fallback-'}model"
 
-    def url(self, path: str) -> str:
-        """Return the address of a path of the API."""
-        return at(self.base_url, path)
-
     @property
     def is_local(self) -> bool:
         return is_this_machine(urlsplit(self.base_url).hostname or "")
@@ -212,7 +208,7 @@ class Connection:
             new_request = partial(
                 self._client.build_request,
                 method,
-                self.endpoint.url(path),
+                at(self.endpoint.base_url, path),
                 content=None if body is None else body.content,
                 timeout=(connect, read, remaining, connect),
                 extensions={"trace": self._watch},

@@ -53,8 +53,7 @@ class Keys(dict[str, ApiKey]):
     @property
     def texts(self) -> list[str]:
         """All that no build gets: keys, what programs have printed so far, and secrets of headers."""
-        printed = [key.program.printed for key in self._programs.values() if key.program]
-        return [*(key.value for key in self.values()), *printed, *self.others]
+        return [*(key.known for key in (*self.values(), *self._programs.values())), *self.others]
 
 
 def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> Keys:

@@ -17,7 +17,7 @@ from code_commit.llm.models import VENDORS, check_base_url
 from code_commit.llm.proxies import is_this_machine
 from code_commit.llm.reach import reach_of
 from code_commit.llm.values import count_of, json_or_text, list_of, member, members_of, text_of
-from code_commit.llm.vendor import ApiKey, LlmConfig
+from code_commit.llm.vendor import LlmConfig
 from code_commit.llm.words import LONGEST_MESSAGE, said_by
 from code_commit.settings import SERVER
 from code_commit.terminal import shown
@@ -43,7 +43,8 @@ def with_window(llm: LlmConfig, warn: Callable[[str], None] | None = None) -> Ll
         is_here = url.startswith("http:") and is_this_machine(urlsplit(url).hostname or "")
         if llm.choice.provider != "chat" or not is_here:
             return llm
-        headers = reach_of(llm.choice, settings).request_headers(VENDORS["chat"], _known(llm.key), settings)
+        key = llm.key.known if llm.key else ""
+        headers = reach_of(llm.choice, settings).request_headers(VENDORS["chat"], key, settings)
         ask = partial(_ask, headers, _PATIENCE)
         defaults = member(ask(at(_root(url), "/props")), "default_generation_settings")
         windows = _windows(url, llm.choice.name, defaults, ask)
@@ -78,13 +79,6 @@ def _doubt(status: int, body: object, model: str) -> str:
     answer = f"answers the question for its models with {status if status != 200 else 'something else'}"
     advice = "see that its key is right" if status in (401, 403) else "see that base_url leads to an LLM's server"
     return f"{answer}{words and f' ({shown(words)})'}: {advice}"
-
-
-def _known(key: ApiKey | None) -> str:
-    """Return the key as far as it is known: no program runs for it."""
-    if key and key.program:
-        return key.program.printed
-    return key.value if key else ""
 
 
 def loaded_window(endpoint: Endpoint, headers: Mapping[str, str]) -> int:

@@ -183,23 +183,19 @@ class KeyProgram:
     def __init__(self, command: str, root: Path, problem_of: Callable[[str], str | None]) -> None:
         """Raise NotSetUpError where there is no such program. `problem_of` tells what is wrong with a key."""
         self._words, self._root, self._problem_of = words_of(command, root), root, problem_of
-        self._value = ""
+        self.printed = ""
+        """The key that it printed last, "" before."""
         self.censor = Redactor([])
         self._shared: list[Redactor] = []
 
     def share(self, redactor: Redactor) -> None:
         """Let a redactor censor each key that the program prints."""
         self._shared.append(redactor)
-        redactor.add(self._value)
-
-    @property
-    def printed(self) -> str:
-        """The key that it printed last, "" before."""
-        return self._value
+        redactor.add(self.printed)
 
     def key(self) -> str:
         """Return the key. Raises NotSetUpError."""
-        return self._value or self.renew()
+        return self.printed or self.renew()
 
     def renew(self) -> str:
         """Run the program again and return its key. Raises NotSetUpError, whose message does not quote it."""
@@ -216,5 +212,5 @@ class KeyProgram:
             raise NotSetUpError(f"key_command: {name} {done.how}" + (f": {said}" if said else "; run it by hand"))
         if problem := self._problem_of(value):
             raise NotSetUpError(f"what key_command prints {problem}")
-        self._value = value
+        self.printed = value
         return value

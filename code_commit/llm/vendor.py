@@ -48,6 +48,11 @@ class ApiKey:
         """Whether it is a placeholder in words, which a chat server on this machine takes for a key."""
         return self.provider == "chat" and 0 < len(self.value) < SHORTEST_KEY_HERE and not is_mixed(self.value)
 
+    @property
+    def known(self) -> str:
+        """The key as far as it is known: no program runs for it."""
+        return self.program.printed if self.program else self.value
+
     def current(self) -> str:
         """Return the key, of its program where it has one. Raises NotSetUpError."""
         return self.program.key() if self.program else self.value
