@@ -23,7 +23,6 @@ from code_commit.commands import init
 from code_commit.commands.diff import NetDiff, find_compared, net_diff, net_edits
 from code_commit.commands.log import logged_run
 from code_commit.commands.output import Begun
-from code_commit.commands.results import Result
 from code_commit.commands.rollup import make_rollup
 from code_commit.commands.run import run_main_job
 from code_commit.commands.stats import Comparison
@@ -37,7 +36,6 @@ from code_commit.paths.names import find_protected
 from code_commit.paths.patterns import explain_patterns
 from code_commit.project import AGENT_CONFIG, USER_VARIABLE, Project, find_project
 from code_commit.redaction import Redactor
-from code_commit.runs.diff import FileEdit
 from code_commit.runs.list import UnreadableRun, find_run_folders, read_run
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import Event, RunRecord
@@ -46,6 +44,8 @@ from code_commit.sources import load_settings, read_environment, validate_settin
 from code_commit.status import Status
 
 Folder = str | os.PathLike[str]
+read_changes = net_edits  # of a run's log folder, below a root
+compare = Comparison.of  # the labels of a fleet's results
 
 
 def rollup(
@@ -253,10 +253,8 @@ def find_llm_problems(directory: Folder, settings: Mapping[str, Any], *, is_else
     Nothing is asked. A run `is_elsewhere` that has another environment, and keys that are not known here. Raises
     NotSetUpError.
     """
-    own, environment = check_settings(settings), {} if is_elsewhere else read_environment(os.environ, [])
-    project = _folder(directory)
-    merged = Settings(**{**environment, **own}, sources={ENVIRONMENT: environment, COMMAND_LINE: own})
-    return find_problems(project, merged, None if is_elsewhere else _keys_of_worker(project))
+    merged, keys = _as_on_worker(directory, settings, is_elsewhere=is_elsewhere)
+    return find_problems(_folder(directory), merged, keys)
 
 
 def price_answers(directory: Folder, settings: Mapping[str, Any], *, is_elsewhere: bool) -> tuple[float, int]:
@@ -264,13 +262,20 @@ def price_answers(directory: Folder, settings: Mapping[str, Any], *, is_elsewher
 
     It is in US dollars, 0 where no price is known here, or no model. Raises as `find_llm_problems`.
     """
-    environment, keys = (
-        ({}, Keys()) if is_elsewhere else (read_environment(os.environ, []), _keys_of_worker(_folder(directory)))
-    )
-    own, usd = Settings(**{**environment, **check_settings(settings)}), 0.0
+    (merged, known), usd = _as_on_worker(directory, settings, is_elsewhere=is_elsewhere), 0.0
+    keys = Keys() if known is None else known
     with suppress(NotSetUpError):  # the run itself tells it
-        usd = price_useful_answer(choose_model(own.model, keys, keys.unfit), own)
-    return usd, 1 + own.max_repairs
+        usd = price_useful_answer(choose_model(merged.model, keys, keys.unfit), merged)
+    return usd, 1 + merged.max_repairs
+
+
+def _as_on_worker(
+    directory: Folder, settings: Mapping[str, Any], *, is_elsewhere: bool
+) -> tuple[Settings, Keys | None]:
+    """Return the settings of a run on a fleet's worker, and its keys, None where they are not known here."""
+    own, environment = check_settings(settings), {} if is_elsewhere else read_environment(os.environ, [])
+    merged = Settings(**{**environment, **own}, sources={ENVIRONMENT: environment, COMMAND_LINE: own})
+    return merged, None if is_elsewhere else _keys_of_worker(_folder(directory))
 
 
 def _keys_of_worker(project: Project) -> Keys:
@@ -299,14 +304,6 @@ def read_record(folder: Folder) -> RunRecord:
     if isinstance(found, UnreadableRun):
         raise NotSetUpError(f"the run {found.run}: {found.why}")
     return found
-
-
-def read_changes(folder: Path, root: Path) -> tuple[list[FileEdit], list[str]]:
-    """Return each file that the run of a log folder changed below `root`, before and after.
-
-    The second list names the files whose earlier content is lost. Raises ApplyError.
-    """
-    return net_edits(folder, root)
 
 
 def redo(directory: Folder, folder: Path) -> None:
@@ -344,11 +341,6 @@ def render_template(package: str, values: Mapping[str, Any]) -> bytes:
     from code_commit.commands import page
 
     return page.render_template(package, values)
-
-
-def compare(results: Iterable[Result]) -> Comparison:
-    """Return the comparison of a fleet's labels."""
-    return Comparison.of(results)
 
 
 def is_protected(path: str) -> bool:
