@@ -356,6 +356,7 @@ def _settings_of(shape: type[Settings | Price]) -> dict[str, Setting]:
 SETTINGS = _settings_of(Settings)
 OPTIONS = {name: setting for name, setting in SETTINGS.items() if setting.help}
 PRICE = _settings_of(Price)
+POSITIVE_NUMBER = {"type": SETTINGS["max_output_tokens"].parse}  # for an argument of argparse
 LOGGED = tuple(name for name, setting in SETTINGS.items() if REACH not in setting.facets)
 """The settings that run.json holds."""
 

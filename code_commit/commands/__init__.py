@@ -1,7 +1,12 @@
 """The commands, a module each, and the command line.
 
-A command's module has `DESCRIPTION` and `EXAMPLES`, which its `--help` shows, `Arguments` and `add_arguments(parser)`
-if it takes some, and `run(arguments)`, which returns the exit code. It is loaded when it is called.
+A command's module has `DESCRIPTION` and `EXAMPLES`, which its `--help` shows, `Arguments` if it takes some, and
+`run(arguments)`, which returns the exit code. It is loaded when it is called.
+
+`Arguments` declare the command line too: `Annotated[TYPE, METAVAR, HELP, MORE]`. MORE are further words for argparse;
+beside them `flag` is how an option is written, if not as its name, "" for what is no option, and those with `alone`
+exclude one another. What else there is `add_arguments(parser)` adds, and `SETTINGS` names the settings among the
+options.
 
 A command is the first word, before each option; without one it is the main job. Each has a parser of its own. `-C` is
 no part of the words here: `__main__` has gone to its folder.
@@ -119,8 +124,31 @@ def _describe(parser: argparse.ArgumentParser, name: str) -> None:
     module = load_command(name)
     examples = module.EXAMPLES.replace("\n", "\n  ")
     parser.description, parser.epilog = module.DESCRIPTION, f"examples:\n  {examples}"
+    _add_declared(parser, getattr(module, "Arguments", NoArguments).__annotations__)
     if hasattr(module, "add_arguments"):
         module.add_arguments(parser)
+    if hasattr(module, "SETTINGS"):
+        add_settings(parser, module.SETTINGS)
+
+
+def _add_declared(parser: argparse.ArgumentParser, annotations: Mapping[str, Any]) -> None:
+    alone: Any = None
+    declared = {name: each for name, each in annotations.items() if hasattr(each, "__metadata__")}
+    for name, annotation in declared.items():
+        kind, (metavar, help_text, *more) = annotation.__origin__, annotation.__metadata__
+        form: dict[str, Any] = {"metavar": metavar, "help": help_text, **(more[0] if more else {})}
+        flag, complete = form.pop("flag", f"--{name.replace('_', '-')}"), form.pop("complete", None)
+        if kind is bool:
+            del form["metavar"]
+            form["action"] = "store_true"
+        elif flag and kind in (Sequence[str], tuple[str, ...]) and "nargs" not in form:
+            form["action"] = "append"
+        place: Any = parser
+        if form.pop("alone", False):
+            place = alone = alone or parser.add_mutually_exclusive_group()
+        action = place.add_argument(*filter(None, [flag]), dest=name, **form)
+        if complete:
+            action.complete = complete  # as shtab reads it
 
 
 def make_parser(*, whole: bool = False) -> "CommandParser":
@@ -158,13 +186,9 @@ def add_main_job(parser: argparse.ArgumentParser) -> None:
 def add_task(parser: argparse.ArgumentParser) -> None:
     task = parser.add_mutually_exclusive_group()
     words = "the task, in place of query.txt (several are paragraphs; - reads it from standard input); makes a new"
-    add_words(task, f"{words} rollup first")
+    task.add_argument("-m", action=_Paragraph, dest="task", metavar="TEXT", help=f"{words} rollup first")
     file = "the file with the task, in place of query.txt; - is standard input"
     task.add_argument("--query", metavar="FILE", help=file)
-
-
-def add_words(parser: "argparse._ActionsContainer", help_text: str) -> None:
-    parser.add_argument("-m", action=_Paragraph, dest="task", metavar="TEXT", help=help_text)
 
 
 class _Gone(argparse.Action):
@@ -184,6 +208,9 @@ class _Paragraph(argparse.Action):
         if earlier is not None and "-" in (earlier, text):
             raise argparse.ArgumentError(self, "- reads the task from standard input: give it alone")
         setattr(found, self.dest, text if earlier is None else f"{earlier}\n\n{text}")
+
+
+PARAGRAPHS = {"flag": "-m", "action": _Paragraph}
 
 
 class _Misplaced(argparse._SubParsersAction):  # type: ignore[type-arg] # noqa: SLF001 - the action of add_subparsers

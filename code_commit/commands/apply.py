@@ -2,9 +2,9 @@
 
 import re
 import sys
-from argparse import ArgumentParser
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from code_commit.apply.recover import recover
 from code_commit.check import RunInputs, plan_run
@@ -19,7 +19,7 @@ from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.log import read_sight
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
-from code_commit.settings import Facet, Options, add_settings, settings_for
+from code_commit.settings import Facet, Options, settings_for
 from code_commit.start import Run, start_run
 from code_commit.status import Status
 from code_commit.terminal import shown
@@ -38,6 +38,7 @@ code-commit apply --build - <answer.txt
 code-commit apply --dry-run answer.txt
 code-commit apply --as-sent answer.txt"""
 
+SETTINGS = settings_for(Facet.APPLY, Facet.OUTPUT)
 _LONGEST_TERMINAL_LINE = 1023 if sys.platform == "darwin" else 4095
 """Bytes of a line that a terminal hands on, without its end (MAX_CANON of macOS, N_TTY_BUF_SIZE of Linux)."""
 
@@ -46,19 +47,10 @@ _LONGEST_TERMINAL_LINE = 1023 if sys.platform == "darwin" else 4095
 class Arguments:
     """The name of a response's file, what to do with it, and settings."""
 
-    response: str
-    build: bool = False
-    as_sent: bool = False
+    response: Annotated[str, "FILE", "the saved response; - reads it from standard input", {"flag": ""}]
+    build: Annotated[bool, "", "then run build.sh"] = False
+    as_sent: Annotated[bool, "", "accept what is rejected only because it looks like a mistake"] = False
     options: Options = field(default_factory=dict)
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("response", metavar="FILE", help="the saved response; - reads it from standard input")
-    parser.add_argument("--build", action="store_true", help="then run build.sh")
-    parser.add_argument(
-        "--as-sent", action="store_true", help="accept what is rejected only because it looks like a mistake"
-    )
-    add_settings(parser, settings_for(Facet.APPLY, Facet.OUTPUT))
 
 
 def run(arguments: Arguments) -> int:

@@ -4,7 +4,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from code_commit.apply.lock import lock_tree
 from code_commit.build import Builder, build_environment, harden_process
@@ -44,13 +44,12 @@ class Arguments:
 
     task: str | None = None
     query: str | None = None
-    build: bool = False
+    build: Annotated[bool, "", "then run build.sh once, on the tree as it is"] = False
     options: Options = field(default_factory=dict)
     word: Word = as_option
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--build", action="store_true", help="then run build.sh once, on the tree as it is")
     parser.add_argument("--json", action="store_true", help="print what was found as JSON on stdout")
     add_task(parser)
     add_settings(parser, OPTIONS.keys() - {"json"})

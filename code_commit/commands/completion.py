@@ -3,6 +3,7 @@
 from argparse import ArgumentParser
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
 import shtab
 
@@ -25,13 +26,7 @@ _FILES = {"DIR": shtab.DIRECTORY} | dict.fromkeys(_FILE_NAMES, shtab.FILE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
-    """The arguments of the command."""
-
-    shell: str
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish")
+    shell: Annotated[str, "SHELL", "bash, zsh or fish", {"flag": "", "choices": ("bash", "zsh", "fish")}]
 
 
 def run(arguments: Arguments) -> int:

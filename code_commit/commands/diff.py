@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from code_commit.apply.restore import changed_since, find_changed
 from code_commit.apply.snapshot import first_states, left_states, load_contents, load_layers, read_original
@@ -32,7 +32,15 @@ from code_commit.files import open_regular
 from code_commit.git import Repository, UnansweredError
 from code_commit.project import Project
 from code_commit.runs.diff import FileEdit, diff_files, known_text
-from code_commit.runs.list import add_run_argument, find_run_folders, name_idle, pass_over_idle, read_run, short_name
+from code_commit.runs.list import (
+    HOW_NAMED,
+    RUN,
+    find_run_folders,
+    name_idle,
+    pass_over_idle,
+    read_run,
+    short_name,
+)
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import BUILT_DIFF, RunRecord
 from code_commit.runs.words import change_rows, check_lines, listed, rewritten_by_build
@@ -138,19 +146,13 @@ def _read(path: Path) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
-    """The arguments of the command."""
-
-    run: str = ""
-    stat: bool = False
-    json: bool = False
+    run: Annotated[str, "RUN", f"show this run: {HOW_NAMED}", RUN] = ""
+    stat: Annotated[bool, "", "print each file and how many lines were added and removed", {"alone": True}] = False
+    json: Annotated[bool, "", "print the diff and details about it as JSON", {"alone": True}] = False
     paths: tuple[str, ...] = ()
 
 
 def add_arguments(parser: CommandParser) -> None:
-    add_run_argument(parser, "show this run")
-    forms = parser.add_mutually_exclusive_group()
-    forms.add_argument("--stat", action="store_true", help="print each file and how many lines were added and removed")
-    forms.add_argument("--json", action="store_true", help="print the diff and details about it as JSON")
     parser.set_rest("paths", "code-commit diff [-h] [-C DIR] [--stat | --json] [RUN] [-- PATH ...]")
 
 

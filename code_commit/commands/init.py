@@ -1,11 +1,11 @@
 """`code-commit init`: write what a project lacks to be worked on; touch nothing that exists."""
 
-from argparse import ArgumentParser
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Annotated
 
 from code_commit.codebase.select import find_environments
 from code_commit.commands.build_scripts import build_script_for, leaves_of
@@ -90,11 +90,7 @@ _NO_REPOSITORY = "This is not a git repository: git init makes one, to show what
 class Arguments:
     """Whose settings to write: the project's, or the user's own."""
 
-    user: bool = False
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--user", action="store_true", help="write your own settings for all projects")
+    user: Annotated[bool, "", "write your own settings for all projects"] = False
 
 
 def run(arguments: Arguments) -> int:

@@ -2,12 +2,11 @@
 
 import json
 import os
-from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from code_commit.apply.lock import lock_tree
 from code_commit.commands.diff import net_diff
@@ -27,8 +26,9 @@ from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.runs import words
 from code_commit.runs.list import (
+    HOW_NAMED,
+    RUN,
     UnreadableRun,
-    add_run_argument,
     argument_of,
     find_run,
     find_run_folders,
@@ -47,7 +47,7 @@ from code_commit.runs.record import (
     load_run_record,
     run_record_schema,
 )
-from code_commit.settings import OPTIONS
+from code_commit.settings import POSITIVE_NUMBER
 from code_commit.sources import load_settings
 from code_commit.status import Status
 from code_commit.terminal import TAIL_BYTES, aligned, last_lines, shown, terminal_width, wrapped
@@ -74,36 +74,27 @@ _HEAD = ("RUN (UTC)", "STATUS", "TRIES", "FILES", "COST", "TIME", "TASK")
 _TEXTS = (0, 1, 6)  # columns that are no numbers
 _LONGEST_TASK, _UNDO = 50, "(undo of "
 _LABEL = len("warning   ")
+_ALONE = {"alone": True}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
-    """The arguments of the command."""
-
-    run: str = ""
-    n: int | None = None
-    schema: bool = False
-    json: bool = False
-    markdown: bool = False
-    html: str | None = None
-    prune: bool = False
-    open: bool = False
-    stats: str | None = None
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    add_run_argument(parser, "show this run")
-    positive = OPTIONS["max_output_tokens"].parse
-    parser.add_argument("-n", type=positive, metavar="N", help="list only the latest N runs, also with --json")
-    forms = parser.add_mutually_exclusive_group()
-    forms.add_argument("--schema", action="store_true", help="print the JSON Schema of run.json")
-    forms.add_argument("--json", action="store_true", help="print the record of the run, or of all runs, as JSON")
-    forms.add_argument("--markdown", action="store_true", help="print a CI summary of the run, the latest by default")
-    forms.add_argument("--html", metavar="FILE", help="write a page of the run, the latest by default; - prints it")
-    forms.add_argument("--prune", action="store_true", help="delete the runs beyond keep_runs and keep_days")
-    parser.add_argument("--open", action="store_true", help="write the page and open it in a browser")
-    of_all = "print what all runs, or a fleet's in OUT, solved and cost, by model"
-    parser.add_argument("--stats", nargs="?", const="", metavar="OUT", help=of_all)
+    run: Annotated[str, "RUN", f"show this run: {HOW_NAMED}", RUN] = ""
+    n: Annotated[int | None, "N", "list only the latest N runs, also with --json", {"flag": "-n"} | POSITIVE_NUMBER] = (
+        None
+    )
+    schema: Annotated[bool, "", "print the JSON Schema of run.json", _ALONE] = False
+    json: Annotated[bool, "", "print the record of the run, or of all runs, as JSON", _ALONE] = False
+    markdown: Annotated[bool, "", "print a CI summary of the run, the latest by default", _ALONE] = False
+    html: Annotated[str | None, "FILE", "write a page of the run, the latest by default; - prints it", _ALONE] = None
+    prune: Annotated[bool, "", "delete the runs beyond keep_runs and keep_days", _ALONE] = False
+    open: Annotated[bool, "", "write the page and open it in a browser"] = False
+    stats: Annotated[
+        str | None,
+        "OUT",
+        "print what all runs, or a fleet's in OUT, solved and cost, by model",
+        {"nargs": "?", "const": ""},
+    ] = None
 
 
 def run(arguments: Arguments) -> int:

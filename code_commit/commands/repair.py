@@ -1,13 +1,13 @@
 """`code-commit repair`: make a red build pass. build.sh runs first, and nothing is sent where it passes."""
 
-from argparse import ArgumentParser
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from code_commit.check import repair_inputs_of
-from code_commit.commands import add_words
+from code_commit.commands import PARAGRAPHS
 from code_commit.commands.output import recording, show_end
 from code_commit.commands.run import run_main_job
-from code_commit.settings import OPTIONS, Options, add_settings
+from code_commit.settings import OPTIONS, Options
 
 DESCRIPTION = """\
 Makes a failing build pass. Runs build.sh first: if it passes, there is nothing
@@ -21,24 +21,21 @@ EXAMPLES = """\
 code-commit repair
 code-commit repair -m 'The parser was renamed on purpose.' --protect tests/
 code-commit repair --output ci.log --max-cost 2"""
+SETTINGS = OPTIONS.keys() - {"build_first"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
     """Words on the failure, the file with the output of a build that failed elsewhere, and settings."""
 
-    task: str | None = None
-    output: str | None = None
+    task: Annotated[
+        str | None,
+        "TEXT",
+        "what the LLM should know of the failure (several are paragraphs; - reads it from standard input)",
+        PARAGRAPHS,
+    ] = None
+    output: Annotated[str | None, "FILE", "the output of a build that failed elsewhere; - is standard input"] = None
     options: Options = field(default_factory=dict)
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    add_words(
-        parser, "what the LLM should know of the failure (several are paragraphs; - reads it from standard input)"
-    )
-    output = "the output of a build that failed elsewhere; - is standard input"
-    parser.add_argument("--output", metavar="FILE", help=output)
-    add_settings(parser, OPTIONS.keys() - {"build_first"})
 
 
 def run(arguments: Arguments) -> int:

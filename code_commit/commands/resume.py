@@ -5,12 +5,11 @@ stay. A passed build is repeated, as the tree may have changed.
 """
 
 import re
-from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from code_commit.apply.plan import require_fit_paths
 from code_commit.apply.recover import recover
@@ -33,8 +32,9 @@ from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project
 from code_commit.regex import regex
 from code_commit.runs.list import (
+    HOW_NAMED,
+    RUN,
     UnreadableRun,
-    add_run_argument,
     argument_of,
     changed_files,
     find_run_folders,
@@ -47,7 +47,7 @@ from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.runs.replies import read_reply
 from code_commit.runs.words import headline_of
-from code_commit.settings import LOGGED, Facet, Options, add_settings, settings_for
+from code_commit.settings import LOGGED, Facet, Options, settings_for
 from code_commit.sources import load_settings, validate_settings
 from code_commit.start import start_run
 from code_commit.terminal import shown
@@ -63,6 +63,7 @@ settings, whatever config.toml says now; options given here override them."""
 EXAMPLES = """\
 code-commit resume
 code-commit resume 2026-11-21-19-51 --max-cost 5"""
+SETTINGS = settings_for(Facet.RESUME, Facet.OUTPUT)
 _NUMBERED = regex(rf"(\d+)-{re.escape(CODEBASE_OF_RUN)}", re.ASCII)
 
 
@@ -70,13 +71,8 @@ _NUMBERED = regex(rf"(\d+)-{re.escape(CODEBASE_OF_RUN)}", re.ASCII)
 class Arguments:
     """The arguments of the command; `options` are the settings among them."""
 
-    run: str = ""
+    run: Annotated[str, "RUN", f"resume this run: {HOW_NAMED}", RUN] = ""
     options: Options = field(default_factory=dict)
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    add_run_argument(parser, "resume this run")
-    add_settings(parser, settings_for(Facet.RESUME, Facet.OUTPUT))
 
 
 def run(arguments: Arguments) -> int:

@@ -4,7 +4,7 @@ import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from code_commit.apply.recover import recover
 from code_commit.check import RunInputs, plan_run
@@ -20,7 +20,7 @@ from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry
-from code_commit.settings import MOST, Facet, Options, add_settings, settings_for
+from code_commit.settings import MOST, Facet, Options, settings_for
 from code_commit.sources import load_settings
 from code_commit.terminal import shown
 from code_commit.views import Outline, Part, of_kind
@@ -46,17 +46,31 @@ code-commit rollup --exclude 'docs/' --exclude '*.svg' --verbose
 code-commit rollup --include tests/cert.pem
 code-commit rollup --fit 50000
 code-commit rollup --select --select-model gemini:gemini-3.8-flash"""
+SETTINGS = {*settings_for(Facet.ROLLUP, Facet.OUTPUT)} - {"json"}
+
+
+def _tokens_given(text: str) -> int:
+    if not re.fullmatch(r"[1-9][0-9_]*", text) or len(text) > len(f"{MOST:_}"):
+        raise ArgumentTypeError("must be a number of tokens above 0; a PATHSPEC stands before --fit")
+    return int(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
     """The arguments of the command; `options` are the settings among them."""
 
-    pathspecs: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    include: tuple[str, ...] = ()
-    fit: int | None = None
-    select: bool = False
+    pathspecs: Annotated[
+        tuple[str, ...], "PATHSPEC", "only these, as `git ls-files` takes them", {"flag": "", "nargs": "*"}
+    ] = ()
+    exclude: Annotated[tuple[str, ...], "GLOB", "leave these out (.gitignore syntax, repeatable)"] = ()
+    include: Annotated[tuple[str, ...], "PATHSPEC", "include these even if a rule excludes them (repeatable)"] = ()
+    fit: Annotated[
+        int | None,
+        "TOKENS",
+        "make it fit into TOKENS, or into the model's window; what the task needs most stays whole",
+        {"nargs": "?", "type": _tokens_given, "const": 0},
+    ] = None
+    select: Annotated[bool, "", "let an LLM choose which files are whole, as in a run with --rollup select"] = False
     options: Options = field(default_factory=dict)
 
     @property
@@ -65,34 +79,7 @@ class Arguments:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("pathspecs", nargs="*", metavar="PATHSPEC", help="only these, as `git ls-files` takes them")
-    parser.add_argument(
-        "--exclude", action="append", metavar="GLOB", help="leave these out (.gitignore syntax, repeatable)"
-    )
-    parser.add_argument(
-        "--include", action="append", metavar="PATHSPEC", help="include these even if a rule excludes them (repeatable)"
-    )
-    parser.add_argument(
-        "--fit",
-        nargs="?",
-        type=_tokens_given,
-        const=0,
-        metavar="TOKENS",
-        help="make it fit into TOKENS, or into the model's window; what the task needs most stays whole",
-    )
-    parser.add_argument(
-        "--select",
-        action="store_true",
-        help="let an LLM choose which files are whole, as in a run with --rollup select",
-    )
     parser.add_argument("--json", action="store_true", help="print what the rollup has as JSON on stdout")
-    add_settings(parser, {*settings_for(Facet.ROLLUP, Facet.OUTPUT)} - {"json"})
-
-
-def _tokens_given(text: str) -> int:
-    if not re.fullmatch(r"[1-9][0-9_]*", text) or len(text) > len(f"{MOST:_}"):
-        raise ArgumentTypeError("must be a number of tokens above 0; a PATHSPEC stands before --fit")
-    return int(text)
 
 
 def run(arguments: Arguments) -> int:

@@ -1,11 +1,11 @@
 """`code-commit undo`: put back the changes of the latest run that is not undone, or the named one, as a new run."""
 
-from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 from code_commit.apply.failures import ChangedSinceError
 from code_commit.apply.lock import is_locked, lock_tree
@@ -20,7 +20,8 @@ from code_commit.project import Project
 from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.diff import FileEdit
 from code_commit.runs.list import (
-    add_run_argument,
+    HOW_NAMED,
+    RUN,
     changed_files,
     find_run_folders,
     is_earlier,
@@ -34,7 +35,7 @@ from code_commit.runs.log import RunLog, open_run_log
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.runs.words import done_by_build, listed
-from code_commit.settings import OPTIONS, Facet, Options, add_settings, settings_for
+from code_commit.settings import POSITIVE_NUMBER, Facet, Options, settings_for
 from code_commit.sources import load_settings
 from code_commit.status import Status
 from code_commit.terminal import shown
@@ -52,32 +53,18 @@ code-commit undo 2026-11-21-19-51
 code-commit undo --path 'docs/' --path '*.lock'
 code-commit undo --attempt 2
 code-commit undo --force"""
+SETTINGS = settings_for(Facet.OUTPUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
     """The arguments of the command; `options` are the settings among them."""
 
-    run: str = ""
-    path: tuple[str, ...] = ()
-    attempt: int = 1
-    force: bool = False
+    run: Annotated[str, "RUN", f"undo this run: {HOW_NAMED}", RUN] = ""
+    path: Annotated[tuple[str, ...], "GLOB", "put back only these (.gitignore syntax, repeatable)"] = ()
+    attempt: Annotated[int, "N", "put back only what attempt N and later ones changed", POSITIVE_NUMBER] = 1
+    force: Annotated[bool, "", "also restore files that changed since the run"] = False
     options: Options = field(default_factory=dict)
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    add_run_argument(parser, "undo this run")
-    parser.add_argument(
-        "--path", action="append", metavar="GLOB", help="put back only these (.gitignore syntax, repeatable)"
-    )
-    parser.add_argument(
-        "--attempt",
-        type=OPTIONS["max_output_tokens"].parse,
-        metavar="N",
-        help="put back only what attempt N and later ones changed",
-    )
-    parser.add_argument("--force", action="store_true", help="also restore files that changed since the run")
-    add_settings(parser, settings_for(Facet.OUTPUT))
 
 
 def run(arguments: Arguments) -> int:

@@ -1,10 +1,10 @@
 """`code-commit fleet`: many tasks over many trees. Its texts and options; `command` carries them out."""
 
 import math
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_args
+from typing import Annotated, NamedTuple
 
 DESCRIPTION = """\
 Runs many tasks over many trees: TASKS has a JSON object per line (id,
@@ -29,7 +29,7 @@ code-commit fleet --from-history . --tests 'tests/**' --validate >tasks.jsonl
 code-commit fleet tasks.jsonl --out results --scheduler tls://10.0.0.5:8786"""
 
 
-def _number(kind: Callable[[str], float], name: str) -> Callable[[str], float]:
+def _number(kind: Callable[[str], float], name: str) -> dict[str, Callable[[str], float]]:
     def parse(text: str) -> float:
         try:
             if 0 < (number := kind(text)) < math.inf:
@@ -38,47 +38,53 @@ def _number(kind: Callable[[str], float], name: str) -> Callable[[str], float]:
             pass
         raise ArgumentTypeError(f"must be {name}, more than 0")
 
-    return parse
+    return {"type": parse}
+
+
+_N, _ANY = _number(int, "a whole number"), _number(float, "a number")
+_PATH = {"type": Path}
 
 
 class FleetOptions(NamedTuple):
     """The options by their names, each with its metavar and its help."""
 
-    tasks: Annotated[str, "TASKS", "the list of tasks, JSON Lines"] = ""
-    task: Annotated[Sequence[str], "TEXT", "this task for each of --repositories, in place of TASKS"] = ()
+    tasks: Annotated[str, "TASKS", "the list of tasks, JSON Lines", {"flag": "", "nargs": "?"}] = ""
+    task: Annotated[
+        Sequence[str], "TEXT", "this task for each of --repositories, in place of TASKS", {"flag": "-m"}
+    ] = ()
     repositories: Annotated[str, "FILE", "one path or URL per line; - reads standard input"] = ""
     build: Annotated[str, "FILE", "with -m or --from-history: the build.sh of trees without one"] = ""
     build_instead: Annotated[str, "FILE", "the same, in place of every build.sh"] = ""
     model: Annotated[Sequence[str], "MODEL", "run each task with this model (repeatable)"] = ()
     setting: Annotated[Sequence[str], "NAME=VALUE", "run each task with this setting (repeatable)"] = ()
-    trials: Annotated[int, "N", "run each task N times"] = 1
-    from_history: Annotated[Path | None, "REPOSITORY", "print tasks made of its commits"] = None
-    tests: Annotated[Sequence[str], "GLOB", "with --from-history: which files are tests"] = ()
+    trials: Annotated[int, "N", "run each task N times", _N] = 1
+    from_history: Annotated[Path | None, "REPOSITORY", "print tasks made of its commits", _PATH] = None
+    tests: Annotated[Sequence[str], "GLOB", "with --from-history: which files are tests", {"nargs": "+"}] = ()
     commits: Annotated[str, "RANGE", "with --from-history: these commits (default: HEAD)"] = "HEAD"
-    limit: Annotated[int | None, "N", "with --from-history: at most N tasks"] = None
+    limit: Annotated[int | None, "N", "with --from-history: at most N tasks", _N] = None
     hidden: Annotated[bool, "", "with --from-history: hide the tests from the run"] = False
     validate: Annotated[bool, "", "with --from-history: only if tests fail before, pass after"] = False
-    out: Annotated[Path | None, "OUT", "the folder for the results"] = None
-    at_once: Annotated[int | None, "N", "tasks at a time (default: 2 for each core)"] = None
+    out: Annotated[Path | None, "OUT", "the folder for the results", _PATH] = None
+    at_once: Annotated[int | None, "N", "tasks at a time (default: 2 for each core)", _N] = None
     scheduler: Annotated[str | None, "ADDRESS", "use the Dask cluster with this scheduler"] = None
     wait: Annotated[
-        float | None, "SECONDS", "how long to wait for a worker (default: forever) or a scheduler (120)"
+        float | None, "SECONDS", "how long to wait for a worker (default: forever) or a scheduler (120)", _ANY
     ] = None
     insecure: Annotated[bool, "", "allow a cluster that builds could take over"] = False
-    max_cost: Annotated[float | None, "USD", "limit for all tasks: start none that could exceed it"] = None
-    max_failures: Annotated[int | None, "N", "stop after N failures (default: if the first 20 all fail)"] = None
+    max_cost: Annotated[float | None, "USD", "limit for all tasks: start none that could exceed it", _ANY] = None
+    max_failures: Annotated[int | None, "N", "stop after N failures (default: if the first 20 all fail)", _N] = None
     only: Annotated[Sequence[str], "ID", "run this task, even if it has a result (repeatable)"] = ()
     exclude: Annotated[Sequence[str], "ID", "leave out this task, or all that match (repeatable)"] = ()
-    first: Annotated[int | None, "N", "run only N of the remaining tasks"] = None
+    first: Annotated[int | None, "N", "run only N of the remaining tasks", _N] = None
     failed: Annotated[bool, "", "rerun the tasks that did not end green"] = False
     moved: Annotated[bool, "", "rerun tasks that conflict or whose base has moved"] = False
     no_baseline: Annotated[bool, "", "skip the builds that run before anything is paid for"] = False
     skip_red: Annotated[bool, "", "skip tasks whose baseline build fails"] = False
-    land: Annotated[Path | None, "OUT", "make a branch of each green result in your clones"] = None
+    land: Annotated[Path | None, "OUT", "make a branch of each green result in your clones", _PATH] = None
     group: Annotated[Sequence[str], "PATCH", "with --land: results with this patch hash (repeatable)"] = ()
     branch: Annotated[str, "NAME", "with --land: its name (default: fleet/{id})"] = "fleet/{id}"
     author: Annotated[str, "'NAME <MAIL>'", "with --land: the author of the commits, in place of git's"] = ""
-    pull_request: Annotated[Path | None, "FILE", "with --land: a template of your own"] = None
+    pull_request: Annotated[Path | None, "FILE", "with --land: a template of your own", _PATH] = None
     check: Annotated[bool, "", "check TASKS, and do nothing else"] = False
     schema: Annotated[bool, "", "print the JSON Schema of a task"] = False
     json: Annotated[bool, "", "print the totals on stdout at the end"] = False
@@ -86,21 +92,6 @@ class FleetOptions(NamedTuple):
 
 
 Arguments = FleetOptions  # the name that every command has for them
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    numbers = {int: _number(int, "a whole number"), float: _number(float, "a number")}
-    parser.add_argument("tasks", nargs="?", metavar="TASKS", help=FleetOptions.__annotations__["tasks"].__metadata__[1])
-    for name, annotation in list(FleetOptions.__annotations__.items())[1:]:
-        kind, (metavar, help_text) = annotation.__origin__, annotation.__metadata__
-        flag = "-m" if name == "task" else "--" + name.replace("_", "-")
-        single = next(iter(get_args(kind)), kind)
-        form: dict[str, Any] = {"metavar": metavar, "type": numbers.get(single, single)}
-        if kind is bool:
-            form = {"action": "store_true"}
-        elif kind == Sequence[str]:
-            form |= {"nargs": "+"} if name == "tests" else {"action": "append"}
-        parser.add_argument(flag, dest=name, help=help_text, **form)
 
 
 def run(arguments: FleetOptions) -> int:

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import time
-from argparse import ArgumentParser
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -29,6 +28,8 @@ _COMPLETION = {
     "fish": f"latest {_RUNS}",
     "preamble": {"bash": f'_code_commit_runs() {{ compgen -W "latest {_RUNS}" -- "$1"; }}'},
 }
+RUN = {"flag": "", "nargs": "?", "complete": _COMPLETION}  # as the argument of a command
+HOW_NAMED = "the beginning of its name, latest, or -1, -2 from the end"
 _MOMENT = "%Y-%m-%d-%H-%M-%S"
 _MOST_IN_A_SECOND = 9
 _DAY, _ASIDE = 24 * 3600, ".removed-"
@@ -68,12 +69,6 @@ def find_run_folders(project: Project, name: str = "") -> list[Path]:
 def short_name(run: str) -> str:
     """Return the name that users type for a run, `2026-11-21-19-51-35` or `2026-11-21-19-51-35-2`."""
     return run.replace(LOG_FOLDER_SUFFIX, "")
-
-
-def add_run_argument(parser: ArgumentParser, purpose: str) -> None:
-    help_text = f"{purpose}: the beginning of its name, latest, or -1, -2 from the end"
-    action = parser.add_argument("run", nargs="?", metavar="RUN", help=help_text)
-    action.complete = _COMPLETION  # type: ignore[attr-defined]  # as shtab reads it
 
 
 def next_run_name(project: Project, started: datetime) -> str:
