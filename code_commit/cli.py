@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn, TextIO
 
-from code_commit.commands import Call, parse
+from code_commit.commands import parse
 from code_commit.errors import (
     EXIT_INTERNAL_ERROR,
     CodeCommitError,
@@ -73,7 +73,9 @@ def _end_unexpected(error: Exception) -> int:
 
 def _run(arguments: Sequence[str], mistake: str, word: Word) -> int:
     try:
-        call = interruptible(lambda: _parse(arguments, mistake)).worded(word)
+        if mistake:
+            raise NotSetUpError(mistake)
+        call = interruptible(lambda: parse(arguments)).worded(word)
     except (CodeCommitError, Interrupted) as error:
         if "--json" in arguments:
             from code_commit.commands.output import print_failure
@@ -81,12 +83,6 @@ def _run(arguments: Sequence[str], mistake: str, word: Word) -> int:
             print_failure(error)
         raise
     return interruptible(call.run)
-
-
-def _parse(arguments: Sequence[str], mistake: str) -> Call:
-    if mistake:
-        raise NotSetUpError(mistake)
-    return parse(arguments)
 
 
 def _complain(message: str, error: BaseException) -> None:

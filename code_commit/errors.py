@@ -74,12 +74,9 @@ def in_lines(messages: Iterable[Message], mark: str = "") -> Message:
     """Return messages one below the other, each of their lines after a mark."""
     lines: list[str | Named] = []
     for message in messages:
-        lines += ["\n" * bool(lines) + mark, *(_after_marks(part, mark) for part in message)]
+        marked = (part if isinstance(part, Named) else part.replace("\n", f"\n{mark}") for part in message)
+        lines += ["\n" * bool(lines) + mark, *marked]
     return tuple(lines)
-
-
-def _after_marks(part: str | Named, mark: str) -> str | Named:
-    return part if isinstance(part, Named) else part.replace("\n", f"\n{mark}")
 
 
 class CodeCommitError(Exception):

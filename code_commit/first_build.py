@@ -107,7 +107,7 @@ def with_first_output(plan: RunPlan, folder: Path, record: RunRecord) -> RunPlan
 
 
 def _build(plan: RunPlan, log: RunLog, builder: Builder) -> None:
-    with log.first_build_log() as build_log:
+    with log.build_log(FIRST_BUILD, partial(setattr, log.record, "first_build")) as build_log:
         if plan.inputs.built:
             build_log.result, output = plan.inputs.built
             build_log.write(output.encode())

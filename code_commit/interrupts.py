@@ -22,10 +22,6 @@ T = TypeVar("T")
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def _never() -> bool:
-    return False
-
-
 def _is_main_thread() -> bool:
     import threading  # `--help` does without
 
@@ -35,7 +31,7 @@ def _is_main_thread() -> bool:
 class _State:
     is_open = False
     waiting: int | None = None
-    ends_before_calls: Callable[[], bool] = _never
+    ends_before_calls: Callable[[], bool] = bool  # never: bool() is False
 
 
 def interruptible(work: Callable[[], T]) -> T:

@@ -29,7 +29,7 @@ from code_commit.errors import TASK, Message, Named, NoKeyError, NotSetUpError, 
 from code_commit.files import is_folder
 from code_commit.git import UnansweredError
 from code_commit.llm.addresses import require_address
-from code_commit.llm.certificates import Certificate, require_certificate
+from code_commit.llm.certificates import require_certificate
 from code_commit.llm.keys import Keys, choose_selector, find_secrets, key_of, load_keys
 from code_commit.llm.local import find_server, with_window
 from code_commit.llm.models import bound_base_url, choose_fallback, choose_model, warn_of_model
@@ -37,7 +37,7 @@ from code_commit.llm.money import require_price
 from code_commit.llm.programs import words_of
 from code_commit.llm.proxies import proxy_of
 from code_commit.llm.reach import reach_of
-from code_commit.llm.vendor import ApiKey, LlmConfig, ModelChoice
+from code_commit.llm.vendor import LlmConfig, ModelChoice
 from code_commit.paths.protected import watched_from_build
 from code_commit.project import (
     AGENT_CONFIG,
@@ -277,10 +277,11 @@ def _check_llms(
         _check_selector(report, partial(choose_selector, settings, choice, known, project.root), settings, inputs)
     if not settings.model:
         report.warn(f"no model is named: using {choice}, as its key was found first")
-    _share_keys(report, llm, fallback)
+    llm = llm._replace(fallback=fallback)
+    llm.share_keys(report.redactor)
     if inputs.starts and not report.problems and llm.key:
         report.ask("key command", llm.key.current)
-    return llm._replace(fallback=fallback)
+    return llm
 
 
 def _check_selector(report: Report, selector: Callable[[], LlmConfig], settings: Settings, inputs: RunInputs) -> None:
@@ -290,13 +291,6 @@ def _check_selector(report: Report, selector: Callable[[], LlmConfig], settings:
     else:
         named = partial(choose_model, settings.select_model, setting="select_model")
         report.ask("select model", named, lambda choice: f"{choice}, for --rollup select and rollup --select alone")
-
-
-def _share_keys(report: Report, *llms: LlmConfig | None) -> None:
-    """Let the report's redactor censor the keys that programs print."""
-    programs = (llm.key.program for llm in llms if llm and llm.key)
-    for program in filter(None, programs):
-        program.share(report.redactor)
 
 
 def _choose_model(settings: Settings, keys: Keys, inputs: RunInputs) -> ModelChoice:
@@ -319,13 +313,14 @@ def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Proje
     choice, settings, lead = llm.choice, llm.settings, f"{role} " if role else ""
     if keys is not None:
         absent = "none needed" if choice.provider in ("command", "replay") else "none is set; the server may want one"
-        source = lambda found: _source_of(found) if found else absent  # noqa: E731 - a note
+        source = lambda key: f"{key.source}{', which no check runs' * bool(key.program)}" if key else absent  # noqa: E731 - a note
         llm = llm._replace(key=report.ask(f"{lead}key", lambda: key_of(llm, keys, project.root), source))
     url = report.ask(f"{lead}base URL", lambda: require_address(llm, project, role), str)
     if url:
         report.ask(f"{lead}proxy", lambda: proxy_of(url), lambda proxy: "as the variables name it" if proxy else "none")
-    if certificate := _certificate_of(llm):
-        report.ask(f"{lead}certificate", partial(require_certificate, certificate))
+    with suppress(NotSetUpError):  # another check tells it
+        if certificate := reach_of(choice, settings).certificate:
+            report.ask(f"{lead}certificate", partial(require_certificate, certificate))
     if choice.provider == "replay" and not is_folder(project.root / choice.name):
         report.refuse(f"{lead}replay", f"there is no folder {shown(choice.name)} with recorded responses")
     if choice.provider == "command":
@@ -334,17 +329,6 @@ def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Proje
         report.ask(f"{lead}price", lambda: require_price(choice, settings))
     report.warn(*warn_of_model(choice))
     return llm
-
-
-def _source_of(key: ApiKey) -> str:
-    return f"{key.source}, which no check runs" if key.program else key.source
-
-
-def _certificate_of(llm: LlmConfig) -> Certificate | None:
-    """Return the client's certificate, None without one, and where another check tells what is wrong with it."""
-    with suppress(NotSetUpError):
-        return reach_of(llm.choice, llm.settings).certificate
-    return None
 
 
 def _check_ignored(report: Report, project: Project) -> None:

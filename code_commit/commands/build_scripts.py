@@ -97,7 +97,8 @@ def leaves_of(script: str) -> list[str]:
 def _choose(project: Folder) -> tuple[list[_Part], list[_Part]]:
     """Return the parts that are built and those left out: the root's, and where it has none its topmost folders'."""
     found = _find_all(project, _KINDS, "")
-    last = [part for part in _find_all(project, _LAST_KINDS, "") if part.lines and _is_new(part, found)]
+    names = {part.kind["name"] for part in found}
+    last = [part for part in _find_all(project, _LAST_KINDS, "") if part.lines and part.kind["name"] not in names]
     built = [part for part in found if part.lines] or last
     left_out = [part for part in [*found, *last] if part not in built]
     of_root = {part.kind["name"]: part.can_pass for part in built}
@@ -141,10 +142,6 @@ def _find_unbuilt(project: Folder, parts: Sequence[_Part]) -> list[_Language]:
         for language, number in counts.most_common()
         if not known & {language, "*"} and number >= _SMALLEST_SHARE * counts.total()
     ]
-
-
-def _is_new(part: _Part, others: Sequence[_Part]) -> bool:
-    return part.kind["name"] not in {each.kind["name"] for each in others}
 
 
 def _folders_of(project: Folder) -> list[tuple[str, Folder]]:

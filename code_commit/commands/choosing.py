@@ -136,9 +136,7 @@ class FileChooser:
         if plan.inputs.resumed is None:
             require_money(asked.choice, asked.settings, prompt)
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
-        for llm in filter(None, (asked, asked.fallback)):
-            if llm.key and llm.key.program:
-                llm.key.program.share(redactor)
+        asked.share_keys(redactor)
         harden_process()
         hold_signals()  # until the run begins that follows: what was chosen is on record by then
         shape = Shape({*files, *selection.left_out.get(EXCLUDED, ())}, show, find_missing)

@@ -115,7 +115,8 @@ def run(arguments: Arguments) -> int:
             folder, record = find_run(project, arguments.run)
             width = terminal_width()
             lines = map(shown, _description(folder, record, redactor_of(project)))  # escapes take room
-            print_text("\n".join(row for line in lines for row in wrapped(line, width, _indent(line))))
+            labels = ((line, _LABEL if line[:_LABEL].endswith("   ") else None) for line in lines)
+            print_text("\n".join(row for line, indent in labels for row in wrapped(line, width, indent)))
         else:
             print_text(_table([read_run(folder) for folder in _listed(project, arguments)], terminal_width()))
         return EXIT_SUCCESS
@@ -248,11 +249,6 @@ def _prune(project: Project) -> None:
 
 def _names(runs: Sequence[str]) -> str:
     return f": {words.listed([short_name(run) for run in runs])}" if runs else ""
-
-
-def _indent(line: str) -> int | None:
-    """Return the indent of a line's further rows, that of the text after its label; None without a label."""
-    return _LABEL if line[:_LABEL].endswith("   ") else None
 
 
 def _description(folder: Path, record: RunRecord, redactor: Redactor) -> Iterator[str]:

@@ -291,7 +291,7 @@ def _label_rows(labels: Sequence[LabelStats]) -> Iterator[list[str]]:
     yield ["  not verified", *(_number(each.not_verified) for each in labels)]
     yield ["not set up", *(_number(each.not_set_up) for each in labels)]
     yield ["pass@1", *(_percent(each.pass_at_1) for each in labels)]
-    yield ["  95 % interval", *(_interval(each.interval) for each in labels)]
+    yield ["  95 % interval", *(" to ".join(map(_percent, each.interval or [None])) for each in labels)]
     if any(each.k > 1 for each in labels):
         yield ["pass@k", *(f"{_percent(each.pass_at_k)} (k = {each.k})" for each in labels)]
     yield ["cost", *(cost_in_cell(Cost(each.cost_usd, each.unsettled_usd), short=True) for each in labels)]
@@ -308,10 +308,6 @@ def _ends(ends: Sequence[str]) -> str:
     if len(ends) > 1 and judged:
         return f"{sum(end in ('solved', 'green') for end in judged)} of {len(judged)}"
     return ends[0] if ends else "-"
-
-
-def _interval(ends: tuple[float, float] | None) -> str:
-    return f"{_percent(ends[0])} to {_percent(ends[1])}" if ends else "-"
 
 
 def _percent(share: float | None) -> str:

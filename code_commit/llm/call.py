@@ -226,7 +226,9 @@ class Call:
                 whole = Reply(reply.status, reply.headers, _answer_in(json_or_text(data), has_answer))
                 if isinstance(whole.body, list):  # of all events
                     data = b"\n".join(json.dumps(event).encode() for event in whole.body)
-                if isinstance(whole.body, dict) or not _has_events(data, has_answer):
+                if isinstance(whole.body, dict) or not any(
+                    has_answer(json_or_text(text)) for _, text in read_events([data])
+                ):
                     self.check(whole, has_answer)
                     return whole
                 pieces = [data]
@@ -303,10 +305,6 @@ def _answer_in(body: Any, has_answer: HasAnswer) -> Any:
     body = unwrapped(body)
     parts = body.values() if isinstance(body, dict) and not has_answer(body) else ()
     return next(filter(has_answer, parts), body)
-
-
-def _has_events(data: bytes, has_answer: HasAnswer) -> bool:
-    return any(has_answer(json_or_text(text)) for _, text in read_events([data]))
 
 
 def backoff(failures: int, timing: Timing, longest: float) -> float:

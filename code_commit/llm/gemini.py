@@ -39,11 +39,6 @@ def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
     return body | ({"generation_config": generation} if generation else {})
 
 
-def count_path(model: str) -> str:
-    """Return the path of the token counter, as the Interactions API has none of its own."""
-    return f"/models/{quote(model, safe='')}:countTokens"
-
-
 def count_body(_: Endpoint, prompt: Prompt) -> dict[str, Any]:
     return {"contents": [{"role": "user", "parts": [{"text": text} for text in (prompt.system, prompt.user) if text]}]}
 
@@ -113,7 +108,9 @@ VENDOR = Vendor(
     headers=lambda key, _: {"x-goog-api-key": key},
     base_url="https://generativelanguage.googleapis.com/v1beta",
     api=API(
-        "/interactions", request_body, usage, read, is_job, counter=TokenCounter(count_path, count_body, "totalTokens")
+        *("/interactions", request_body, usage, read, is_job),
+        # the Interactions API has no counter of its own
+        counter=TokenCounter(lambda model: f"/models/{quote(model, safe='')}:countTokens", count_body, "totalTokens"),
     ),
     default_model="gemini-4-argon",
     bare_names=r"gemini-.*",

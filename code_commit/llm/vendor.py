@@ -13,6 +13,7 @@ from code_commit.llm.call import Call, Events, HasAnswer
 from code_commit.llm.http import Endpoint, Reply
 from code_commit.llm.programs import KeyProgram
 from code_commit.paths.random_values import is_mixed
+from code_commit.redaction import Redactor
 from code_commit.regex import regex
 from code_commit.settings import Price, Settings
 
@@ -77,6 +78,12 @@ class LlmConfig(NamedTuple):
     fallback: "LlmConfig | None" = None
     tells_progress: bool = False  # as llama.cpp's server can
     role: str = ""  # "fallback", which stands before the names of its settings
+
+    def share_keys(self, redactor: Redactor) -> None:
+        """Let a redactor censor the keys that programs print, the fallback's too."""
+        for llm in filter(None, (self, self.fallback)):
+            if llm.key and llm.key.program:
+                llm.key.program.share(redactor)
 
 
 class PriceChange(NamedTuple):

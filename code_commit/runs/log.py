@@ -11,7 +11,6 @@ import traceback
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -156,10 +155,6 @@ class RunLog:
                 error.add_note(line)
         else:  # a build without a sandbox can remove it
             error.add_note(f"{self.record.log_dir} is gone: no command can continue this run or take it back.")
-
-    def first_build_log(self) -> BuildLog:
-        """Open 0-build.txt, for the build before anything is sent; the caller sets the build's result on it."""
-        return self.build_log(records.FIRST_BUILD, partial(setattr, self.record, "first_build"))
 
     def build_log(self, name: str, note: Callable[[BuildResult | None], object]) -> BuildLog:
         """Open the log of a build; `note` puts the result, None for none, into the record."""
