@@ -28,7 +28,8 @@ _HEADER = regex(r"\s+\(lines ([\d, -]+?)(?: of [\d,]+)?\)(?:\s+---)?\s*$")  # of
 _IMPLEMENTS = regex(r"\s*(?:unsafe[ \t]+)?(?:impl\b.*\sfor\s|extension\s+[\w.]+\s*:)")
 _RANGE = regex(r"(?:lines?\s*|L)?(\d{1,9})(?:\s*(?:-|\u2013|to)\s*L?(\d{1,9}))?", re.IGNORECASE)
 _HUNK = regex(r"^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@", re.MULTILINE)
-_ARGUMENTS = regex(r"\([^()]*\)")
+_ARGUMENTS = regex(r"\([^()]*\)|<[^<>()]*>")
+_TEST = regex(r"\b\w[\w.]*[ (]+([\"'`])([^\"'`,]*)\1\)?")  # as an outline has it: `it('is sent')`
 _ABOVE = regex(r"\s*(?://|/?\*|--|;;|@|#(?!\s*(?:define|el|if|import|include|pragma|undef)))")
 
 
@@ -70,11 +71,11 @@ def _read_request(line: str, paths: Collection[str]) -> FileRequest:
     if path in paths:
         return FileRequest(path)
     line = _HEADER.sub(r":\1", line)
-    marks = islice(re.finditer(":(?!:)", line), _MOST_COLONS)
+    marks = islice(re.finditer(":+|#", line), _MOST_COLONS)
     heads = [(path_of(line[: mark.start()], paths), line[mark.end() :]) for mark in marks]
     path, items = next((head for head in heads if head[0] in paths), heads[0] if heads else (path, ""))
     names, ranges = dict[str, None](), list[tuple[int, int]]()
-    for item in _ARGUMENTS.sub("", items).split(","):
+    for item in _without_arguments(_TEST.sub(r"\2", items)).split(","):
         text = " ".join(item.split()).strip(" `'\"*;.")
         if match := _RANGE.fullmatch(text):
             first, last = int(match[1]), int(match[2] or match[1])
@@ -102,7 +103,7 @@ def find_part(path: str, text: str, request: FileRequest) -> FoundPart:
         there = _named(definitions, name)
         if len(there) > _MOST_OF_A_NAME:  # of a type the definition, and not what it implements
             there = [each for each in there if not _IMPLEMENTS.match(each.text)] or there
-        if 0 < len(there) <= _MOST_OF_A_NAME:
+        if there and (len(there) <= _MOST_OF_A_NAME or len({each.name for each in there}) == 1):
             found += [(_with_comments(lines, each.first), each.last) for each in there]
         else:
             missing.append(_explain_missing(name, there or definitions, is_known=bool(there), number=len(missing)))
@@ -111,13 +112,31 @@ def find_part(path: str, text: str, request: FileRequest) -> FoundPart:
     return FoundPart(part_of(text, [*found, *beside]) if found else None, missing)
 
 
-def _named(definitions: "Iterable[Definition]", name: str) -> "list[Definition]":
-    for wanted in dict.fromkeys((name, name.rsplit(maxsplit=1)[-1])):
-        plain = re.sub(r"::|->|#", ".", wanted)
-        found = [each for each in definitions if f".{each.name}".endswith(f".{plain}")]
-        if found:
-            return [each for each in found if each.name == plain] or found
+def _without_arguments(text: str) -> str:
+    """Return a list of names without what stands in parentheses or is a type's argument, however it nests."""
+    while (less := _ARGUMENTS.sub("", text)) != text:
+        text = less
+    return text
+
+
+def _named(definitions: "Collection[Definition]", name: str) -> "list[Definition]":
+    """Return the definitions with a name, or else those whose name ends with its words, or has all of its last ones.
+
+    So `A::b`, `A#b` and `module/b` name what the outline calls `A.b` or `b`.
+    """
+    if found := [each for each in definitions if f".{each.name}".endswith(f".{name}")]:
+        return [each for each in found if each.name == name] or found
+    own = [(each, _words(each.name)) for each in definitions]
+    for wanted in (_words(name), _words(name.rsplit(maxsplit=1)[-1])):
+        sizes = [(min(len(words), len(wanted)), each, words) for each, words in own]
+        alike = [(size, each) for size, each, words in sizes if size and words[-size:] == wanted[-size:]]
+        if most := max((size for size, _ in alike), default=0):
+            return [each for size, each in alike if size == most]
     return []
+
+
+def _words(name: str) -> list[str]:
+    return re.findall(r"[^\W\d]\w*", _without_arguments(name))
 
 
 def _explain_missing(name: str, others: "Sequence[Definition]", *, is_known: bool, number: int) -> str:
@@ -128,7 +147,8 @@ def _explain_missing(name: str, others: "Sequence[Definition]", *, is_known: boo
     from difflib import get_close_matches  # few lists need it
 
     spellings = {spelling: each.name for each in others for spelling in (each.name, each.name.rpartition(".")[2])}
-    near = get_close_matches(name, spellings, _MOST_NEAREST) if number < _MOST_HINTS else []
+    tried = (".".join(words), *words[-1:]) if (words := _words(name)) and number < _MOST_HINTS else ()
+    near = next(filter(None, (get_close_matches(each, spellings, _MOST_NEAREST) for each in tried)), ())
     nearest = dict.fromkeys(spellings[spelling] for spelling in near)
     return f"{name}: no definition of it{'; nearest: ' if nearest else ''}{', '.join(nearest)}"
 

@@ -56,7 +56,7 @@ _LONG_COMMENT = regex(r"/\*(?:[^*]|\*(?!/))*\n(?s:.*?)\*/")
 _NAME_FIELDS = ("bound_identifier", "name", "declarator", "left", "type")
 _NAMES = regex("identifier|_name|_element")
 _IMPLEMENTED = regex(r"impl_item|generic_type")  # of Rust: the block has the name of its type
-_NOT_OF_NAME = regex(r"<[^<>]*>|\(.*", re.DOTALL)
+_NOT_OF_NAME = regex(r"<[^<>]*>|\(.*|.*\s(?=\w+::)", re.DOTALL)  # the last: a macro and a type, taken for a scope
 _LONGEST_HEAD = 2000  # characters; longer decorators are left out
 
 

@@ -21,6 +21,10 @@ LISTS = {
     "lines in the wrong order": ("src/core.py:L9-L2", FileRequest("src/core.py", (), ((2, 9),))),
     "both": ("- `src/core.py`: `main`, 3-4", FileRequest("src/core.py", ("main",), ((3, 4),))),
     "arguments": ("src/core.py: main(a, b), run()", FileRequest("src/core.py", ("main", "run"))),
+    "types and nested parentheses": ("src/x.cc: A<int, B<C>>::f(void (*g)(int, int)), h", FileRequest("src/x.cc", ("A::f", "h"))),
+    "a test as an outline has it": ("src/core.py: it('runs (x)'), 3", FileRequest("src/core.py", ("runs",), ((3, 3),))),
+    "the name of a test of pytest": ("src/core.py::A::run", FileRequest("src/core.py", ("A::run",))),
+    "a link to lines": ("src/core.py#L3-L9", FileRequest("src/core.py", (), ((3, 9),))),
     "other languages": ("src/x.cc: Foo::bar", FileRequest("src/x.cc", ("Foo::bar",))),
     "a header": ("--- src/core.py (lines 1-14, 310-352 of 3,520) ---", FileRequest("src/core.py", (), ((1, 14), (310, 352)))),
     "nothing after the colon": ("src/core.py:", FileRequest("src/core.py")),
@@ -97,6 +101,71 @@ def test_definitions_and_lines_are_found_with_the_imports(items: str, expected: 
     ranges, missing = expected
     part = find_part("a.py", SOURCE, read_requests([f"a.py: {items}"], ["a.py"])["a.py"])
     assert (part.part and part.part.ranges, part.missing) == (ranges, missing)
+
+
+QUALIFIED = {
+    "C++ with macros": (
+        "a.cc",
+        "NODISCARD INLINE std::string Option::name(bool all) const {\n    return name_;\n}\n",
+        ["Option::name", "CLI::Option::name(bool all, void (*f)(int))", "std::string Option::name", "name()"],
+    ),
+    "Rust": (
+        "a.rs",
+        "impl<T> Stack<T> {\n    pub fn push(&mut self) {\n    }\n}\n",
+        ["Stack<T>::push", "crate::stack::Stack::push"],
+    ),
+    "Go": (
+        "a.go",
+        "package a\n\nfunc (c *Command) Run(ctx Context) error {\n\treturn nil\n}\n",
+        ["Command.Run", "(*Command).Run", "cli.Command.Run(ctx Context)"],
+    ),
+    "Java": (
+        "A.java",
+        "class A {\n    int size(List<String> a) {\n        return 1;\n    }\n}\n",
+        ["A#size", "org.a.A.size(List<String>)", "A::size"],
+    ),
+    "Ruby": (
+        "a.rb",
+        "module M\n  class A\n    def full?\n      true\n    end\n  end\nend\n",
+        ["M::A#full?", "A.full?", "A#full"],
+    ),
+    "Elixir": ("a.ex", "defmodule A.B do\n  def run(x) do\n    x\n  end\nend\n", ["A.B.run/1", "run/1", "B.run"]),
+    "PHP": (
+        "a.php",
+        "<?php\nnamespace N;\nclass A {\n    function run($x) {\n        return $x;\n    }\n}\n",
+        ["N\\A::run", "A->run($x)"],
+    ),
+    "a module": ("a.js", "class A {\n  run() {\n    return 1\n  }\n}\n", ["module/A.run", "lib/a/A#run", "def A.run"]),
+    "a test": (
+        "a.test.js",
+        "describe('A (x)', () => {\n  it('is b', () => {\n    expect(1)\n  })\n})\n",
+        ["it('is b')", "A (x).is b", "describe('A (x)') > it('is b')"],
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "name"),
+    [(path, source, name) for path, source, names in QUALIFIED.values() for name in names],
+    ids=[f"{language}: {name}" for language, (*_, names) in QUALIFIED.items() for name in names],
+)
+def test_a_qualified_name_is_found_in_the_spelling_of_any_language(path: str, source: str, name: str):
+    found = find_part(path, source, read_requests([f"{path}: {name}"], [path])[path])
+    assert (found.part is not None, found.missing) == (True, [])
+
+
+@pytest.mark.parametrize("name", ["B::run", "A.ruin", "module/B.run"])
+def test_a_name_of_another_owner_is_told_with_the_nearest_one(name: str):
+    source = "class A:\n    def run(self):\n        return 1\n"
+    assert find_part("a.py", source, FileRequest("a.py", (name,))).missing == [
+        f"{name}: no definition of it; nearest: A.run"
+    ]
+
+
+def test_all_definitions_of_one_full_name_are_found_however_many():
+    source = "\n".join(f"int A::f(char (*a)[{number}]) {{\n  return {number};\n}}" for number in range(1, 9)) + "\n"
+    found = find_part("a.cc", source, FileRequest("a.cc", ("A::f",)))
+    assert (found.part and found.part.ranges, found.missing) == ([(1, 24)], [])
 
 
 def test_a_name_that_many_definitions_have_is_told_with_some_of_them():
