@@ -3,7 +3,7 @@ embedded images, and the lines of long outlines that share words with the query.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, zip_longest
 
 from code_commit.codebase.images import lines_beside_images
@@ -82,6 +82,17 @@ def _innermost(definitions: Iterable[Definition]) -> Iterator[Definition]:
 def text_of_part(file: Section, part: Part) -> str:
     hidden = [(each.first, each.name) for each in read_definitions(file.name, file.file_text)]
     return part_section(file.name, part, hidden=hidden)
+
+
+def joined(
+    files: Iterable[Section], chosen: Mapping[str, Part | None], shown: Mapping[str, Part]
+) -> Iterator[tuple[str, Part | None]]:
+    """Yield the chosen parts of files, each with what of the file is `shown` to the choice, or comes by itself."""
+    for file in files:
+        if file.name in chosen:
+            parts = filter(None, (chosen[file.name], shown.get(file.name)))
+            ranges = [each for part in parts for each in part.ranges]
+            yield file.name, part_of(file.file_text, ranges) if ranges else None
 
 
 def is_shorter(file: Section, part: Part) -> bool:

@@ -102,7 +102,7 @@ class Strategy(ABC):
         ranked = rank(self.survey, self.named().union(self.survey.judges), self.context)
         telling = strategy.telling_parts(ranked) if self.edits else {}
         images = excerpts.beside_images(ranked, self.survey) if self.edits else {}
-        parts = {**images, **telling, **self.parts}
+        parts = {**images, **telling, **dict(excerpts.joined(ranked, self.parts, {**self.heads, **images, **telling}))}
         long = {file.name for file in ranked if (part := parts.get(file.name)) and not excerpts.is_shorter(file, part)}
         parts = {name: part for name, part in parts.items() if name not in long}
         strategy = replace(strategy, parts=parts)
@@ -319,8 +319,7 @@ class Chosen(Strategy):
         in_part = set(self.heads) - self.named() if self.edits else set()
         too_large = {file.name for file in ranked if file.bytes > _LARGE and self.edits}
         chosen = (set(self.files) | (self._logs() - self.heads.keys())).difference(in_part, too_large)
-        wanted = chosen.union(_for_all_tasks(self, ranked))
-        return wanted.difference(self.parts, self.survey.pictured)
+        return chosen.difference(self.parts).union(_for_all_tasks(self, ranked)).difference(self.survey.pictured)
 
     def _logs(self) -> set[str]:
         """Return the change logs beside or above the chosen files, if answers may be edits of them."""

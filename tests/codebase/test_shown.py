@@ -143,6 +143,22 @@ def test_the_tests_of_the_build_are_shown_by_name_and_those_of_the_task_whole(ro
         assert "def test_other_0 L" in (log / "1-query.txt").read_text(), "its names with lines"
 
 
+def test_what_a_choice_was_shown_of_a_file_stays_with_other_parts_of_it(root: Path, run_code_commit: Run):
+    tests = "def test_queue_becomes_quick():\n    assert quick()\n\n\n"
+    tests += "".join(f"def test_other_{number}():\n{'    x = 1' + chr(10)}" * 12 for number in range(40))
+    (root / "checks/judge.py").write_text(tests)
+    (root / "AGENTS.md").write_text("Rule.\n" * 400)
+    (root / "agent-config/query.txt").write_text("Let the queue be quick.\n")
+    git(root, "add", "-A")
+    parts = "checks/judge.py: 400-402\nAGENTS.md: 300-301\nCHANGES.rst: 150-151\n"
+    text = rolled_up(run_code_commit, root, "--select", *recorded(root, CHOICE.replace("lib/core.py\n", parts)))
+    assert "--- checks/judge.py (lines 1-" in asked(root)
+    judge = text.partition("--- checks/judge.py (lines ")[2].partition("\n--- ")[0]
+    assert (judge.startswith("1-2, 400-402 of "), "    assert quick()\n" in judge) == (True, True), judge[:200]
+    assert f"--- AGENTS.md ---\n{'Rule.' + chr(10)}" in text, "what the choice was shown whole"
+    assert "--- CHANGES.rst (lines 1-60, 150-151 of " in text, "what it was told comes by itself"
+
+
 def test_many_short_files_and_copies_are_counted_in_a_choice_but_not_in_a_folder_that_is_asked_for(
     root: Path, run_code_commit: Run
 ):
