@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.codebase.bundles import SUFFIXES, is_built
+from code_commit.codebase.near import is_document, is_test
 from code_commit.codebase.text import Section, file_section
 from code_commit.errors import Named, NotSetUpError
 from code_commit.files import NotAFileError, Tree, folders_of, open_regular, read_all
@@ -211,14 +212,18 @@ def read_commits(project: Project) -> list[Commit]:
 def find_marked(
     root: Path, names: Collection[str], selection: Selection, options: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Return unwanted files that .gitattributes has encrypted, vendored or generated, and why. Raises NotSetUpError."""
+    """Return unwanted files that .gitattributes has encrypted, vendored or generated, and why. Raises NotSetUpError.
+
+    A project marks its own tests and documents as vendored, to keep them out of statistics: they count only as such
+    below a folder with other files that are marked.
+    """
     asked = b"".join(os.fsencode(name) + b"\0" for name in names)
     answer = ask_git([*options, "check-attr", "--stdin", "-z", *_MARKS], root, asked)
     if answer.returncode != 0:
         raise NotSetUpError(
             f"git cannot read the attributes: {shown(answer.stderr.decode('utf-8', 'replace').strip())}"
         )
-    marked = {}
+    marked, vendored = dict[str, str](), list[str]()
     for entry in _MARKED.finditer(answer.stdout):  # a list of all of them would take most of the memory
         path, mark, value = entry.groups()
         if value == b"unspecified":
@@ -228,8 +233,11 @@ def find_marked(
             if name not in selection.included and re.fullmatch(ENCRYPTING_FILTERS, os.fsdecode(value)):
                 marked[name] = CONFIDENTIAL
         elif value in {b"set", b"true"} and not selection.is_wanted(name):
-            marked.setdefault(name, GENERATED)
-    return marked
+            vendored.append(name) if mark == b"linguist-vendored" else marked.setdefault(name, GENERATED)
+    own = {name for name in vendored if is_document(name) or is_test(name)}
+    folders = {name.rpartition("/")[0] for name in vendored if name not in own} - {""}
+    others = (name for name in vendored if name not in own or folders & folders_of([name]))
+    return dict.fromkeys(others, GENERATED) | marked
 
 
 def place_of(name: str) -> tuple[int, str]:

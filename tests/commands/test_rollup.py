@@ -693,6 +693,16 @@ def test_what_nobody_wrote_or_wants_stays_out_unless_it_is_named(repository, roo
     assert names(root) == ["big.sql", "bundle.js", "gen.py", "generator.py", "go.sum", "lib/kept/y.c"]
 
 
+def test_tests_and_documents_that_are_kept_out_of_statistics_are_the_projects_own(root: Path, run_code_commit: Run):
+    marks = "doc/** linguist-vendored\ntest/* linguist-vendored\n/zlib/** linguist-vendored\ntest/gen.js linguist-generated\n"
+    own = ["doc/api.md", "doc/more/guide.rst", "test/run.js"]
+    others = ["doc/html/index.html", "doc/html/notes.txt", "zlib/README.md", "zlib/a.c", "zlib/test/b.c", "test/gen.js"]
+    lay(root, {".gitattributes": marks, **dict.fromkeys([*own, *others], "x")})
+    result = rolled_up(run_code_commit, root)
+    assert names(root) == [".gitattributes", ".gitignore", *own]
+    assert reasons(result) == dict.fromkeys(others, "vendored or generated")
+
+
 def test_an_interrupted_apply_is_repaired_first(root: Path, run_code_commit: Run):
     lay(root, {"a": "x", "agent-config/.transaction/stray": "x"})
     from code_commit.project import TRANSACTION_FOLDER
