@@ -1,4 +1,6 @@
-"""Built bundles: the JavaScript that a bundler or compiler wrote, which nobody changes by hand."""
+"""Files that tools wrote, which nobody changes by hand: built bundles of JavaScript, and what its own header calls
+generated.
+"""
 
 import re
 
@@ -21,6 +23,23 @@ _BEGINS_WRAPPED = regex(
 )
 _ENDS_WRAPPED = regex(r"\}\)?\s*\([^()]*\)\s*\)?;?\s*\Z")
 
+_COMMENT = r"[ \t]*(?://|#|/?\*|--|;|<!--|%|!|\{-|\(\*|\"\"\"|dnl\b|REM\b)"
+_MADE = r"\b(?:auto-?)?(?:re)?generated\b"
+_LEAVE_IT = (
+    r"(?:\b(?:do not|don't|never|not (?:be|make|meant to be))\b[^\n=]{0,16}\b(?:chang|edit|modif)"
+    r"|\binstead of editing\b|\b(?:will|be) (?:lost|overwritten)\b)"
+)
+_GENERATED = regex(
+    rf"(?im)^{_COMMENT}.*(?:@generated\b|<auto-?generated|{_MADE}.*(?:\n[^\n=]*){{0,3}}?{_LEAVE_IT}"
+    rf"|{_LEAVE_IT}.*(?:\n[^\n=]*){{0,3}}?{_MADE})"
+)
+_VALUE = regex(  # a text that code has, as a here-document
+    r"(?ms)[=(,+:]\s*(`|\"\"\"|\'\'\').*?(?:\1|\Z)|<<[-~]?([\"']?)(\w+)\2$.*?(?:^\s*\3$|\Z)"
+)
+_OF_ITSELF = regex(r"(?i)\bthis\b|\bcode generated\b|@generated\b|<auto-?generated")
+_OF_OTHERS = regex(r"(?i)\bfiles\b|\bthem\b|^.*?(?P<path>[\w.*-]+/[\w.*/-]*|[\w*-]+\.\w+)(?=.*generated)")
+_HEADER = 1000  # characters
+
 
 def is_built(text: str) -> bool:
     """Tell whether a file of JavaScript begins or ends as the tools write that build it of others."""
@@ -34,3 +53,15 @@ def is_wrapped(path: str, text: str) -> bool:
     while is_one and (leading := _LEADING.match(text, start)):
         start = leading.end()
     return is_one and _BEGINS_WRAPPED.match(text, start) is not None
+
+
+def is_generated(name: str, text: str) -> bool:
+    """Tell whether a header says that its file is generated, and not that others are: `The files in gen/ are ..`."""
+    header = text[:_HEADER]
+    header = _VALUE.sub("", header) if "generated" in header.lower() else ""
+    for match in _GENERATED.finditer(header):
+        said = header[match.start() : header.find("\n", match.end()) % (len(header) + 1)]
+        other = None if _OF_ITSELF.search(said) else _OF_OTHERS.search(said)
+        if not other or (other["path"] or "*").rpartition("/")[2] == name.rpartition("/")[2]:
+            return True
+    return False

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from code_commit.codebase.bundles import SUFFIXES, is_built
+from code_commit.codebase.bundles import SUFFIXES, is_built, is_generated
 from code_commit.codebase.near import is_document, is_test
 from code_commit.codebase.text import Section, file_section
 from code_commit.errors import Named, NotSetUpError
@@ -61,19 +61,6 @@ _KEY_FILES = frozenset(f"{provider}-key.txt" for provider in KEY_VARIABLES)
 _MOST_COMMITS, _COMMIT_SECONDS = 2_000, 5  # whose messages are read, and in how many seconds
 _MOST_TOUCHED = 30  # files of a commit that tells of them
 _BINARY_SHOWS_IN = 8000  # bytes, as git has it
-_COMMENT = r"[ \t]*(?://|#|/?\*|--|;|<!--|%|!|\{-|\(\*|\"\"\"|dnl\b|REM\b)"
-_MADE = r"\b(?:auto-?)?(?:re)?generated\b"
-_LEAVE_IT = (
-    r"(?:\b(?:do not|don't|never|not (?:be|make|meant to be))\b[^\n=]{0,16}\b(?:chang|edit|modif)"
-    r"|\binstead of editing\b|\b(?:will|be) (?:lost|overwritten)\b)"
-)
-_GENERATED = regex(
-    rf"(?im)^{_COMMENT}.*(?:@generated\b|<auto-?generated|{_MADE}.*(?:\n[^\n=]*){{0,3}}?{_LEAVE_IT}"
-    rf"|{_LEAVE_IT}.*(?:\n[^\n=]*){{0,3}}?{_MADE})"
-)
-_OF_ITSELF = regex(r"(?i)\bthis\b|\bcode generated\b|@generated\b|<auto-?generated")
-_OF_OTHERS = regex(r"(?i)\bfiles\b|\bthem\b|^.*?(?P<path>[\w.*-]+/[\w.*/-]*|[\w*-]+\.\w+)(?=.*generated)")
-_HEADER = 1000  # characters
 _LFS_POINTER = "version https://git-lfs.github.com/spec/"
 _OWN_MARK = '<meta name="generator" content="code-commit">'
 _NO_FOLDER = {errno.ENOTDIR, errno.ELOOP, errno.EMLINK}  # of a link, Linux says the first, others the second or third
@@ -328,7 +315,7 @@ def _read_section(tree: Tree, name: str, redactor: Redactor, selection: Selectio
         raise _UnfitFileError("page of code-commit")
     if text.startswith(_LFS_POINTER):
         raise _UnfitFileError("pointer of Git LFS")
-    if not selection.is_wanted(name) and _is_generated(name, text[:_HEADER]):
+    if not selection.is_wanted(name) and is_generated(name, text):
         raise _UnfitFileError(GENERATED, "by its header")
     if name.endswith(SUFFIXES) and not selection.is_wanted(name) and is_built(text):
         raise _UnfitFileError(BUILT)
@@ -381,16 +368,6 @@ def _read(tree: Tree, path: str, selection: Selection) -> bytes:
     if path.endswith(_MINIFIABLE) and not is_wanted and _is_minified(content):
         raise _UnfitFileError(MINIFIED)
     return content
-
-
-def _is_generated(name: str, header: str) -> bool:
-    """Tell whether a header says that its file is generated, and not that others are: `The files in gen/ are ..`."""
-    for match in _GENERATED.finditer(header):
-        said = header[match.start() : header.find("\n", match.end()) % (len(header) + 1)]
-        other = None if _OF_ITSELF.search(said) else _OF_OTHERS.search(said)
-        if not other or (other["path"] or "*").rpartition("/")[2] == name.rpartition("/")[2]:
-            return True
-    return False
 
 
 def _is_minified(content: bytes) -> bool:
