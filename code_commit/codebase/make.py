@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from code_commit.codebase.rank import Survey
 
 _SHARE_OF_END = _SHARE_OF_CONTEXT = 10  # one part in so many at most
-_SHARE_OF_CONVENTIONS = 4  # of the room, for all of them together
-_LONGEST_CONVENTIONS, _NOTES, _LONGEST_WORDS = 4_000, 6_000, 1_500  # bytes, characters, characters
+_SHARE_OF_CONVENTIONS = 4  # of the room, for all of them together; beside a choice twice the longest
+_LONGEST_CONVENTIONS, _NOTES, _LONGEST_WORDS = 8_000, 6_000, 1_500  # bytes, characters, characters
 _NOT_OF_THE_PROJECT = {select.DELETED, select.OUTSIDE}
 _NAMES_LEFT_OUT = 20
 _MOST_OF_WHOLE = 3  # definitions of a file that was chosen whole, of which the uses in other files are told
@@ -147,8 +147,10 @@ def fitted(selection: Selection, redactor: Redactor, tokens: int, strategy: "Str
     end = redactor.redact_text(_left_out_section(selection))
     if weigh(end) > room // _SHARE_OF_END:
         end = f"{LEFT_OUT_LINE}\n{selection.left_out_line()}\n\n"
-    longest = room // _SHARE_OF_CONTEXT if isinstance(strategy, Fill) else _LONGEST_CONVENTIONS
-    context = _files_for_all_tasks(found, longest, room // _SHARE_OF_CONVENTIONS)
+    longest, most = room // _SHARE_OF_CONTEXT, room // _SHARE_OF_CONVENTIONS
+    if not isinstance(strategy, Fill):
+        longest, most = _LONGEST_CONVENTIONS, min(most, 2 * _LONGEST_CONVENTIONS)
+    context = _files_for_all_tasks(found, longest, most)
     heads, wants = heads_of_logs(found)
     long = {file.name for file in found if select.CONVENTIONS.fullmatch(file.name)}.difference(context)
     limit = min(_NOTES, room // _SHARE_OF_END) if isinstance(strategy, Chosen) else 0

@@ -239,12 +239,12 @@ def test_definitions_folders_and_excluded_files_can_be_chosen(root: Path, run_co
 def test_conventions_are_whole_if_they_are_short_else_their_headings(root: Path, run_code_commit: Run):
     (root / ".cursor/rules").mkdir(parents=True)
     (root / ".cursor/rules/style.md").write_text("# Style\n\nShort names.\n")
-    (root / "CLAUDE.md").write_text("# Rules\n\n" + "Write less.\n" * 400)
+    (root / "CLAUDE.md").write_text("# Rules\n\n" + "Write less.\n" * 800)
     git(root, "add", "-A")
     assert run_code_commit(root, "rollup", "--select", *recorded(root, CHOICE)).returncode == 0
     for text in ((root / ROLLUP).read_text(), of(root, records(root)[0], "1-query.txt")):
         assert "--- .cursor/rules/style.md ---\n# Style\n\nShort names.\n" in text
-        assert "--- CLAUDE.md (outline, 4,809 bytes) ---\n# Rules\n" in text
+        assert "--- CLAUDE.md (outline, 9,609 bytes) ---\n# Rules\n" in text
 
 
 def test_a_choice_is_shown_no_more_than_its_tokens(root: Path, run_code_commit: Run):

@@ -147,7 +147,7 @@ def test_what_a_choice_was_shown_of_a_file_stays_with_other_parts_of_it(root: Pa
     tests = "def test_queue_becomes_quick():\n    assert quick()\n\n\n"
     tests += "".join(f"def test_other_{number}():\n{'    x = 1' + chr(10)}" * 12 for number in range(40))
     (root / "checks/judge.py").write_text(tests)
-    (root / "AGENTS.md").write_text("Rule.\n" * 400)
+    (root / "AGENTS.md").write_text("Rule.\n" * 1_300)
     (root / "agent-config/query.txt").write_text("Let the queue be quick.\n")
     git(root, "add", "-A")
     parts = "checks/judge.py: 400-402\nAGENTS.md: 300-301\nCHANGES.rst: 150-151\n"
