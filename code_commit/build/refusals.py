@@ -4,6 +4,7 @@ The output alone is not enough, since tests of such failures print the same word
 of the project has them that the last lines name or quote.
 """
 
+import functools
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,21 +17,34 @@ from code_commit.terminal import shown
 TAIL = 65_536  # bytes of a build's output that are looked at
 _LAST_LINES = 15  # of these: an earlier one did not end the build
 _LONGEST_LINE = 2_000
+_CAUSES = 2  # lines above a cause
+_CATALOGS = "/usr/share/locale"
 _READ_ONLY = regex(r"(?i:Read-only file system)|\bEROFS\b|\[Errno 30\]")
 _BUSY = regex(r"(?i:Device or resource busy)|\bEBUSY\b|\[Errno 16\]")
 """The kernel's answers to a change at or below a read-only mount, and to a removal of one: EROFS and EBUSY of errno(3).
 EPERM is none of them, for EROFS comes first."""
 _NO_NETWORK = regex(
-    r"(?i:Temporary failure in name resolution|Could not resolve (?:host|proxy)|Network is unreachable|no such host"
-    r"|UnknownHostException|Name or service not known|failed to lookup address|dns error)"
-    r"|\b(?:EAI_AGAIN|ENETUNREACH|ENOTFOUND)\b"
+    r"(?i:failure (?:in name resolution|resolving)|resolv\w+ (?:host|proxy)|reach(?:ing)? host|unknown ?host"
+    r"|no such host|host lookup|lookup address|server misbehaving|Network is unreachable|Name or service not known"
+    r"|nxdomain|dns error|temporarily unavailable \([\w.-]+:\d+\))|\b(?:EAI_AGAIN|ENETUNREACH|ENOTFOUND)\b"
 )
 """The words of programs where there is no network but the loopback: ENETUNREACH, and EAI_AGAIN of getaddrinfo(3)."""
+_OF_LIBRARY = (
+    *("Read-only file system", "Device or resource busy"),
+    *("Temporary failure in name resolution", "Network is unreachable", "Name or service not known"),
+)
+"""The messages of the C library, which programs print in the user's language."""
 _NOWHERE = regex(r"\.(?:invalid|test|example|localhost)\b")  # without addresses in any network: RFC 6761
-_OF_SHELL = regex(r"^\S*build\.sh: (?:\w+ )?\d+: ")  # before a shell's own messages, whatever they are about
-_NOT_RUN = regex(rf"{_OF_SHELL.pattern}([\w.+-]+): (.+)$")
+_PLACE_IN_CODE = regex(r"\W*(?:on )?line \d")  # behind the file that made a call
+_OF_SHELL = regex(r"^\S*build\.sh(?:: (?:\w+ )?\d+|:\d+|\[\d+\]): ")
+"""The words of a shell before its own messages, whatever they are about: of bash and dash, zsh, and ksh."""
+_NOT_RUN = regex(
+    rf"{_OF_SHELL.pattern}(?P<name>[\w.+-]+): .+$|{_OF_SHELL.pattern}.+: (?P<last>[\w.+-]+)$"
+    r"|^(?:\S*/)?(?P<caller>[\w.-]+): (?:[^:]* )?['\u2018]?(?P<called>[\w.+-]+)['\u2019]?: .+$"
+)
 _NO_MODULE = regex(r"^\S*python[\d.]*: No module named '?(\w+)")
-"""The message of a shell on a command of build.sh, and that of `python -m`: both name what is not installed."""
+"""The message of a shell on a command of build.sh, that of a program such as `env` on one that build.sh has it call,
+and that of `python -m`: each names what is not installed."""
 _COMMAND_NOT_FOUND = 127  # the exit code of a shell: POSIX, Shell Command Language, 2.8.2
 _SUPPLIES = regex(r"\b(?:add|ci|get|install|restore|run|source|sync|activate|PATH)\b")
 """The words of a command by which a file of the project may supply it."""
@@ -64,17 +78,37 @@ def find_refusal(tail: bytes, places: Places, files_with: Callable[[str], Mappin
     `files_with` gives the texts of the project's files, by their paths, that have some words in any letter case.
     """
     lines = [line.strip() for line in tail.decode("utf-8", "replace").split("\n") if line.strip()][-_LAST_LINES:]
-    for line in (_OF_SHELL.sub("", line[:_LONGEST_LINE]) for line in reversed(lines)):
+    for number, said in [*enumerate(lines)][::-1]:
+        line = _in_english(_OF_SHELL.sub("", said[:_LONGEST_LINE]))
+        if _READ_ONLY.search(line) and not any(name.is_path for name in _names(line, places)):
+            causes = lines[max(0, number - _CAUSES) : number]  # Rust's errors name the path above their cause
+            line = " ".join([*(cause[:_LONGEST_LINE] for cause in causes), line])
         found = _find_path(line, places) or (None if places.network else _find_network(line))
         if found and not _is_own(*found, lines, files_with):
             return shown(line)
     return ""
 
 
+def _in_english(line: str) -> str:
+    for english, other in _messages().items():
+        line = line.replace(other, english)
+    return line
+
+
+@functools.cache
+def _messages() -> dict[str, str]:
+    """Return the messages of the C library, and what they are in the user's language."""
+    import gettext  # few builds need it
+
+    library = gettext.translation("libc", _CATALOGS, fallback=True)
+    return {text: library.gettext(text) for text in _OF_LIBRARY}
+
+
 def _find_path(line: str, places: Places) -> tuple[str, str] | None:
     """Return the words of a refusal and the message with the kept path."""
     if said := _READ_ONLY.search(line):
-        named = [name for name in _names(line, places) if name.is_path]
+        paths = [name for name in _names(line, places) if name.is_path]
+        named = [name for name in paths if not _PLACE_IN_CODE.match(line, name.span[1])]
         behind = [name for name in named if name.span[0] >= said.end() and name.text[:1] != "-"]
         name = next(iter(behind), None) or next((name for name in reversed(named)), None)
         if name and places.find(name.text)[1]:
@@ -125,9 +159,12 @@ def find_missing(tail: bytes, exit_code: int | None, script: str, has: Callable[
     code = re.sub(r"(?m)(?:^|(?<=\s))#.*", "", script)
     for line in reversed(lines):
         found, before = _NOT_RUN.search(line), r"(?<![\w./$-])"
-        if not (found and (exit_code == _COMMAND_NOT_FOUND or found[2].endswith("not found"))):
+        if not (found and (exit_code == _COMMAND_NOT_FOUND or "not found" in line)):
             found, before = _NO_MODULE.search(line), r"-m\s+"
-        called = found and re.search(rf"{before}{re.escape(found[1])}(?![\w.-])", code)
-        if found and called and not has(found[1]) and not _SUPPLIES.search(code[: called.start()]):
-            return found[1]
+        elif found["caller"]:
+            before = rf"(?<![\w-]){re.escape(found['caller'])}\b[^\n]*?{before}"
+        name = next(filter(None, found.groups()[::-1]), "") if found else ""
+        called = name and re.search(rf"{before}{re.escape(name)}(?![\w.-])", code)
+        if called and not has(name) and not _SUPPLIES.search(code[: called.end()].removesuffix(name)):
+            return name
     return ""

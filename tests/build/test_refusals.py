@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command import Run, recorded, the_log
 
-from code_commit.build.refusals import Places, find_missing, find_refusal
+from code_commit.build.refusals import _CATALOGS, Places, _messages, find_missing, find_refusal
 
 ROOT = Path("/home/me/p")
 KEPT = [ROOT / "build.sh", ROOT / ".git/hooks", ROOT / ".git/config", ROOT / "agent-config", Path("/home/me")]
@@ -25,6 +25,7 @@ REFUSED = [
     "truncate: cannot open 'build.sh' for writing: Read-only file system",
     "chattr: Read-only file system while setting flags on build.sh",
     "mkdir: cannot create directory agent-config: Read-only file system",
+    "PHP Warning:  file_put_contents(build.sh): Failed to open stream: Read-only file system in /x/a.php on line 3",
 ]
 OTHERS = [
     "OSError: [Errno 30] Read-only file system: '/mnt/data/out.csv'",
@@ -43,6 +44,7 @@ OTHERS = [
     "chown: changing ownership of 'build.sh': Operation not permitted",
     "PermissionError: [Errno 1] Operation not permitted: 'build.sh'",
     "sub/build.sh: Read-only file system",
+    "Read-only file system (os error 30)",
 ]
 
 
@@ -59,6 +61,25 @@ def test_a_kept_path_that_was_refused_is_found(line):
 @pytest.mark.parametrize("line", OTHERS)
 def test_what_the_code_itself_does_is_none(line):
     assert refusal(f"{line}\n") == ""
+
+
+def test_a_path_above_the_cause_that_names_none_was_refused():
+    cause = "Caused by:\n    Read-only file system (os error 30)"
+    assert refusal(f"error: failed to write `{ROOT}/.git/hooks/pre-push`\n\n{cause}\n").startswith("error: failed to")
+    assert refusal(f"error: failed to write `/mnt/out`\n\n{cause}\n") == ""
+    assert refusal(f"compiles build.sh\nlinks\nerror: failed to write\n{cause}\n") == ""
+
+
+@pytest.mark.skipif(not Path(_CATALOGS, "de/LC_MESSAGES/libc.mo").is_file(), reason="no messages in German are here")
+def test_a_refusal_is_known_in_the_users_language(monkeypatch: pytest.MonkeyPatch):
+    said = "touch: 'build.sh' kann nicht berührt werden: Das Dateisystem ist nur lesbar"
+    assert refusal(said) == ""
+    monkeypatch.setenv("LANGUAGE", "de")
+    _messages.cache_clear()
+    try:
+        assert refusal(said).endswith("Read-only file system")
+    finally:
+        _messages.cache_clear()
 
 
 def test_words_that_a_file_of_the_project_has_are_its_own():
@@ -80,12 +101,23 @@ def test_without_a_network_a_name_that_is_looked_up_is_refused():
     for line in (
         "curl: (6) Could not resolve host: deb.debian.org",
         "dial tcp 192.0.2.7:443: connect: network is unreachable",
+        "wget: unable to resolve host address 'registry.acme.io'",
+        "W: Failed to fetch http://deb.debian.org/debian/dists/x  Temporary failure resolving 'deb.debian.org'",
+        '{:failed_connect, [{:to_address, {~c"builds.hex.pm", 443}}, {:inet, [:inet], :nxdomain}]}',
+        "Could not reach host index.rubygems.org. Check your network connection and try again.",
+        "Error accessing registry https://bcr.bazel.build/: Unknown host: bcr.bazel.build",
+        "unable to download 'https://cache.nixos.org/nix-cache-info': Couldn't resolve host name (6)",
+        "dial tcp: lookup registry-1.docker.io on 127.0.0.11:53: server misbehaving",
+        "error NU1301:   Resource temporarily unavailable (api.nuget.org:443)",
+        "Failed host lookup: 'pub.dev'",
     ):
         assert refusal(line, network=False) == line
     for other in (
         "connect to 127.0.0.1: Connection refused",
         'Could not resolve "./missing" in src/main.ts',
         "Error: Could not resolve dependency: react@18",
+        "Module not found: Error: Can't resolve 'lodash.get' in '/x/src'",
+        "lookup of a host: 3 tests failed",
         "getaddrinfo ENOTFOUND no-such-host.invalid",
     ):
         assert refusal(other, network=False) == ""
@@ -161,6 +193,11 @@ MISSING = {
     "a script's": ("sh run.sh\n", "run.sh: 1: cargo: not found\n", ""),
     "in other words": ("set -e\ncargo test\n", "./build.sh: Zeile 2: cargo: Kommando nicht gefunden.\n", "cargo"),
     "behind a folder that is closed": ("cargo test\n", "./build.sh: 1: cargo: Permission denied\n", "cargo"),
+    "zsh": ("cargo test\n", "./build.sh:1: command not found: cargo\n", "cargo"),
+    "ksh": ("cargo test\n", "./build.sh[1]: cargo: not found\n", "cargo"),
+    "called by another": ("env CI=1 cargo test\n", "/usr/bin/env: 'cargo': command not found\n", "cargo"),
+    "called in a pipe": ("git ls-files | xargs tidy\n", "xargs: tidy: command not found\n", "tidy"),
+    "called by nobody": ("xargs ls\ntidy .\n", "xargs: tidy: command not found\n", ""),
     "a file": ("./run.sh\n", "./build.sh: line 1: ./run.sh: No such file or directory\n", ""),
 }
 
