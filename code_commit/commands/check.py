@@ -77,7 +77,8 @@ def run(arguments: Arguments) -> int:
         else:
             rows = list(_rows(report, quiet=output.quiet))
             if report.problems or not output.quiet:
-                rows.append(("", _end(report, project, is_ready=ready is not None, blamed=blamed)))
+                end = _end(report, project, is_ready=ready is not None, blamed=blamed)
+                rows += [("", row) for row in wrapped(end, terminal_width(), 0)]
             if rows:
                 lines = report.redactor.redact_text("\n".join(shown(row) for _, row in rows)).split("\n")
                 print_coloured(
@@ -172,10 +173,15 @@ def _rows(report: Report, *, quiet: bool) -> Iterator[tuple[str, str]]:
 
 
 def _row(verdict: str, name: str, said: Sequence[str], output: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
-    """Yield the terminal's rows of a check, indented as its first one; each of several problems is marked."""
+    """Yield the terminal's rows of a check, indented as its first one; each of several problems is marked.
+
+    A build's output has the room that it has in a run.
+    """
     lead, mark = f"{verdict:7}  {name}  ", "- " if len(said) > 1 else ""
-    for line in [*(f"{mark}{line}" for line in said), *output]:
-        for row in wrapped(f"{lead}{line}".rstrip(), terminal_width(), len(lead) + len(mark)):
+    for line in said:
+        for row in wrapped(f"{lead}{mark}{line}".rstrip(), terminal_width(), len(lead) + len(mark)):
             yield verdict, row
             verdict = ""
         lead = " " * len(lead)
+    for line in output:
+        yield from (("", row) for row in wrapped(f"  {line}", terminal_width()))

@@ -1,10 +1,12 @@
 """The command check: what it prints, and its build."""
 
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
-from command import Run, replay
+from command import CODE_COMMIT, Run, replay
+from terminal import Terminal
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -31,6 +33,19 @@ def test_check_can_build_once(*, as_json: bool, project_folder: Path, run_code_c
     done = run_code_commit(project_folder, "check", "--build", *options)
     assert (done.returncode, "exit code" in done.stdout) == (2, False), done.stdout
     assert "build: not run; solve the problems first" in done.stdout
+
+
+@pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here")
+def test_the_output_of_a_failed_build_has_the_width_of_the_terminal(project_folder: Path):
+    rule = "=" * 70
+    (project_folder / "build.sh").write_text(f"#!/bin/sh\necho {rule}\nexit 1\n")
+    command = shlex.join([*CODE_COMMIT, "check", "--build", *replay(project_folder)])
+    with Terminal(project_folder, command, 80, 40, {}) as pane:
+        assert pane.end() == 1
+        rows = pane.screen()
+        assert rows == pane.lines(), "the terminal has to wrap nothing"
+    assert f"  | {rule}" in rows
+    assert rows[-3].startswith("Ready, but the build fails: ")
 
 
 @pytest.mark.parametrize(("script", "said"), {"exit 0": "ok       build", "exit 3": "PROBLEM  build"}.items())
