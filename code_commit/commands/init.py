@@ -1,5 +1,6 @@
 """`code-commit init`: write what a project lacks to be worked on; touch nothing that exists."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
@@ -105,16 +106,19 @@ def run(arguments: Arguments) -> int:
     except OSError as error:
         where = shown(str(error.filename or project.root))
         raise NotSetUpError(f"{where} cannot be written: {error.strerror}; make it writable for you") from error
-    if not written:
-        print_text("Nothing was missing, nothing was written.\ncode-commit check says what is left to do.")
-        return EXIT_SUCCESS
-    print_text("\n".join(row for line in written for row in wrapped(line, terminal_width() or 80)))
     step, server = _find_llm(project)
-    next_steps = _NEXT_STEPS.format(step)
-    print_text("\n".join([*_notes(project), next_steps]))
+    if written:
+        _print_lines(written)
+        print_text("\n".join([*_notes(project), _NEXT_STEPS.format(step)]))
+    else:
+        print_text("Nothing was missing, nothing was written.\ncode-commit check says what is left to do.")
     if server:
         print_text(f"Or without a key:\n{server}")
     return EXIT_SUCCESS
+
+
+def _print_lines(lines: Sequence[str]) -> None:
+    print_text("\n".join(row for line in lines for row in wrapped(line, terminal_width() or 80)))
 
 
 def _write_users_own() -> int:
@@ -130,13 +134,12 @@ def _write_users_own() -> int:
         with file.open("x", encoding="utf-8") as config:
             config.write(_USERS_OWN)
     except FileExistsError:
-        print_text(f"{shown_path(file)} is there, nothing was written.")
+        _print_lines([f"{shown_path(file)} exists already; nothing was written."])
     except OSError as error:
         raise NotSetUpError(f"{shown_path(file)} cannot be written: {error.strerror}; make it writable") from error
     else:
-        print_text(f"wrote {shown_path(file)}: your own settings for all projects; your keys may lie beside it")
-    for warning in find_user_folder(project).warnings:
-        print_text(warning)
+        _print_lines([f"wrote {shown_path(file)}: your own settings for all projects; put your keys beside it"])
+    _print_lines(find_user_folder(project).warnings)
     return EXIT_SUCCESS
 
 

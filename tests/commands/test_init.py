@@ -482,6 +482,8 @@ def test_a_server_on_this_machine_is_named_where_there_is_no_key(project_folder:
             unready
         )
         assert lines in run_code_commit(project_folder, "init").stdout
+        again = run_code_commit(project_folder, "init").stdout
+        assert ("Nothing was missing" in again, lines in again) == (True, True), again
         (project_folder / "agent-config/config.toml").write_text(lines)
         (project_folder / "build.sh").unlink()
         assert "Or without" not in run_code_commit(project_folder, "init").stdout
