@@ -14,6 +14,7 @@ from code_commit.llm import LLM, open_llm
 from code_commit.llm.addresses import remember_address
 from code_commit.llm.http import Timing
 from code_commit.llm.ledger import Ledger
+from code_commit.llm.refusals import RefusedRequestError
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project
 from code_commit.runs.attempt_log import AttemptLog, Complete
@@ -108,8 +109,8 @@ class _Asker:
         except LLMError as error:
             if error.kind != "refused" and owner is self.current and timeout is None:
                 raise
-            message = f"the pending answer cannot be fetched, asking again: {error}"
-            self._log.add_warning("fallback", message)
+            why = error.said if isinstance(error, RefusedRequestError) else error  # its advice is for an end of the run
+            self._log.add_warning("fallback", f"the pending answer cannot be fetched, asking again: {why}")
             return None
         attempt.model = str(owner.choice)
         return response

@@ -110,16 +110,26 @@ def test_whoever_resumes_says_what_is_printed(root: Path, run_code_commit: Run):
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
-def test_a_job_that_is_gone_is_asked_for_again(start, root: Path, run_code_commit: Run):
+GONE = {
+    "expired": Fault("status", "poll", status=410, body={"error": {"message": "the job has expired"}}),
+    "the job ended as 'cancelled' at 127.0.0.1": Fault(
+        "status", "poll", body={"id": "resp_1", "status": "cancelled", "output": []}
+    ),
+}
+
+
+@pytest.mark.parametrize(("why", "gone"), GONE.items())
+def test_a_job_that_is_gone_is_asked_for_again(why, gone, start, root: Path, run_code_commit: Run):
     with FakeServer(answers=[RIGHT, RIGHT], polls=10**6) as server:
         process = start(server)
         wait_for(lambda: any("/responses/" in request.path for request in server.requests))
         end(process, signal.SIGKILL)
         server.polls = 1
-        server.faults = [Fault("status", "poll", status=410, body={"error": {"message": "the job has expired"}})]
+        server.faults = [gone]
         done = resume(root, run_code_commit)
         assert done.returncode == 0, done.stderr
-        assert "asking again" in done.stderr
+        warned = done.stderr.split("the pending answer cannot be fetched, asking again: ")[1]
+        assert (why in warned, "code-commit resume" in warned) == (True, False), "the run does what it would advise"
         assert created(server) == 2
 
 
