@@ -263,7 +263,7 @@ def test_each_retry_is_told_also_where_it_is_the_same(project_folder: Path, run_
         limit = ["--llm-timeout", "1e12"]  # no line says until when: all are the same
         done = run_code_commit(project_folder, "--model", "openai", "--base-url", server.base_url("openai"), *limit)
     assert done.returncode == 0
-    assert done.stderr.count("answered 429") == done.stderr.count("; again in 1.0 s\n") == 3
+    assert done.stderr.count("answered 429") == done.stderr.count("; retrying in 1.0 s\n") == 3
 
 
 def test_a_response_that_was_cut_off_is_never_applied(project_folder: Path, run_code_commit: Run):

@@ -112,7 +112,8 @@ class Progress:
         self._retries.append(retry)
         (line,) = words.retries_in_words(self._retries)
         self._held = f"{lead}: {line}" if lead else line
-        self.live(line)
+        reason, found, when = line.rpartition(words.RETRYING)
+        self.live(f"retrying in {when}: {reason}" if found else line)  # the row ends before a long reason does
 
     def _end_retries(self) -> None:
         self.say(self._held)

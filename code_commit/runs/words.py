@@ -18,6 +18,7 @@ from code_commit.terminal import shown
 
 _MINUTE, _HOUR, _HALF_A_DAY = 60, 3600, 12 * 3600
 _LEAST_CENT, _LEAST_SHOWN = 0.01, 0.0001
+RETRYING = "; retrying in "  # behind the reason for it
 REJECTED, UNCHANGED = "rejected, nothing written", "the answer changes nothing"
 _FEW = 3
 _REWRITTEN = {
@@ -60,8 +61,8 @@ def duration(seconds: float) -> str:
 
 
 def retries_in_words(retries: Iterable[Retry]) -> list[str]:
-    """Return `the API answered 429; again in 2.0 s, until 19:51:35 at the latest (4 times)` for each run of equal
-    reasons.
+    """Return `the API answered 429; retrying in 2.0 s, until 19:51:35 at the latest (4 times)` for each run
+    of equal reasons.
     """
     rows = [list(row) for _, row in groupby(retries, lambda retry: (retry.reason, retry.status))]
     return [_retry(row[-1]) + (f" ({len(row):,} times)" if len(row) > 1 else "") for row in rows]
@@ -71,7 +72,7 @@ def _retry(retry: Retry) -> str:
     if retry.delay is None:
         return retry.reason
     until = f", until {time_of_day(retry.until)} at the latest" if retry.until else ""
-    return f"{retry.reason}; again in {duration(retry.delay)}{until}"
+    return f"{retry.reason}{RETRYING}{duration(retry.delay)}{until}"
 
 
 def time_of_day(moment: str) -> str:

@@ -184,7 +184,7 @@ def test_a_retry_says_until_when(root: Path, run_code_commit: Run):
     with FakeServer([RIGHT], [Fault("status", status=429, headers={"retry-after": "1"})]) as server:
         done = run_code_commit(root, "--model", "chat:m", "--base-url", server.base_url("chat"))
     assert done.returncode == 0, done.stderr
-    assert re.search(r"answered 429.*; again in 1\.0 s, until \d\d:\d\d:\d\d at the latest\n", done.stderr)
+    assert re.search(r"answered 429.*; retrying in 1\.0 s, until \d\d:\d\d:\d\d at the latest\n", done.stderr)
 
 
 @pytest.mark.slow
@@ -194,15 +194,15 @@ def test_retries_for_one_reason_are_one_line_that_counts_them(root: Path, run_co
     chat = ["--model", "chat:m", "--sandbox", "off", "--llm-timeout", "99999", "--base-url"]
     with FakeServer([RIGHT], [busy, Fault("status", status=503, headers={"retry-after": "1"})]) as server:
         with terminal(root, *chat, server.base_url("chat"), size=(160, 24)) as pane:
-            rows = pane.wait_for(r"again in 1\.0 s.* \(2 times\)$")
-            assert sum("again in" in row for row in rows) == 1
+            rows = pane.wait_for(r"^  retrying in 1\.0 s, until .* \(2 times\): \S")
+            assert sum("retrying in" in row for row in rows) == 1
             assert pane.end() == 0
-            told = [line for line in pane.lines() if "again in" in line]
+            told = [line for line in pane.lines() if "; retrying in" in line]
     assert len(told) == 2
     assert re.fullmatch(
-        r"attempt 1 of 4: .* answered 429.*; again in 1\.0 s, until .* at the latest \(3 times\)", told[0]
+        r"attempt 1 of 4: .* answered 429.*; retrying in 1\.0 s, until .* at the latest \(3 times\)", told[0]
     )
-    assert re.fullmatch(r"attempt 1 of 4: .* answered 503.*; again in 1\.0 s, until .* at the latest", told[1])
+    assert re.fullmatch(r"attempt 1 of 4: .* answered 503.*; retrying in 1\.0 s, until .* at the latest", told[1])
     logged = run_code_commit(root, "log", "latest").stdout
     retried = [line.removeprefix("  retried: ") for line in logged.split("\n") if line.startswith("  retried: ")]
     assert retried == [line.removeprefix("attempt 1 of 4: ") for line in told]
