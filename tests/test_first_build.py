@@ -59,8 +59,8 @@ def test_the_llm_sees_why_the_build_fails(layout, project_folder: Path, run_code
     answers = replay(project_folder, "no block\n", WRONG, RIGHT)
     done = run_code_commit(project_folder, "--build-first", "--prompt-layout", layout, *answers)
     assert done.returncode == 0, done.stderr
-    assert "before the run the build failed: exit code 1" in done.stderr
-    assert "The build passes after 3 attempts (before the run it failed): 1 file changed" in done.stderr
+    assert "the build failed before the run: exit code 1" in done.stderr
+    assert "The build passes after 3 attempts (it failed before the run): 1 file changed" in done.stderr
     assert builds(project_folder) == 3
     log, run = the_log(project_folder), record(project_folder)
     first, rejected, repair = ((log / f"{number}-query.txt").read_text() for number in (1, 2, 3))
@@ -88,7 +88,7 @@ def test_a_small_model_sees_it_where_it_names_a_file_that_the_codebase_has_not(
     answers = replay(project_folder, "no block\n", WRONG, RIGHT)
     done = run_code_commit(project_folder, "--build-first", "--prompt-layout", "short", *answers)
     assert done.returncode == 0, done.stderr
-    assert "The build passes after 3 attempts (before the run it failed): 1 file changed" in done.stderr
+    assert "The build passes after 3 attempts (it failed before the run): 1 file changed" in done.stderr
     prompts = [(the_log(project_folder) / f"{number}-query.txt").read_text() for number in (1, 2, 3)]
     is_seen = named == "far.txt"
     assert ["The script fails already, before any change:" in prompt for prompt in prompts] == [is_seen] * 3
@@ -99,8 +99,8 @@ def test_a_build_that_passes_says_so_and_is_in_no_prompt(project_folder: Path, r
     (project_folder / "ok.txt").write_text("ok\n")
     done = run_code_commit(project_folder, "--build-first", *replay(project_folder, "^^^new.txt\nnew\n^^^end\n"))
     assert done.returncode == 0, done.stderr
-    assert "before the run the build passed: exit code 0" in done.stderr
-    assert "The build passes after 1 attempt (before the run it passed):" in done.stderr
+    assert "the build passed before the run: exit code 0" in done.stderr
+    assert "The build passes after 1 attempt (it passed before the run):" in done.stderr
     prompt = (the_log(project_folder) / "1-query.txt").read_text()
     assert f"\n{LABEL}" not in prompt
     assert FAILS not in prompt
@@ -135,7 +135,7 @@ def test_a_build_that_cannot_tell_is_not_paid_for(name, project_folder: Path, ru
         (project_folder.parent / "mended").touch()
         resumed = run_code_commit(project_folder, "resume")
         assert resumed.returncode == 0, resumed.stderr
-    assert "before the run it failed" in resumed.stderr
+    assert "it failed before the run" in resumed.stderr
     assert builds(project_folder) == 3
 
 

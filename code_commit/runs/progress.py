@@ -210,7 +210,8 @@ def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Sequence[s
     if event == "finished":
         return _closing_lines(record)
     if not record.attempts:
-        return [f"before the run the {words.first_build_of(record)}"] if event == "built" else []
+        build, _, how = words.first_build_of(record).partition(": ")
+        return [f"the {build} before the run: {how}"] if event == "built" else []
     lines = _attempt_lines(record, event, verbose=verbose)
     lead = _attempt_lead(record)
     return [f"{lead}: {line}" if lead else line for line in lines[:1]] + lines[1:]

@@ -230,11 +230,11 @@ def headline_of(record: RunRecord, status: Status | None = None) -> str:
 
 
 def result_before(record: RunRecord) -> str:
-    """Return ` (before the run it failed)`, ` (just as before the run)`; "" where nothing was built before."""
+    """Return ` (it failed before the run)`, ` (just as before the run)`; "" where nothing was built before."""
     build = record.first_build
     if record.attempts and record.attempts[-1].same_failure_as == 0:
         return " (just as before the run)"
-    return f" (before the run it {'passed' if build.passed else 'failed'})" if build else ""
+    return f" (it {'passed' if build.passed else 'failed'} before the run)" if build else ""
 
 
 def repeats_of(attempt: Attempt) -> str:

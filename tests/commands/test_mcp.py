@@ -179,7 +179,7 @@ def test_a_failing_build_is_repaired_and_a_passing_one_left_alone(root: Path):
         done = host.call("repair", model=REPLAY, query="Say ok.", output="CI says no\n", protect=["tests/"])
         assert not done.is_error, text_of(done)
         assert (done.structured_content["command"], done.structured_content["status"]) == ("repair", "success")
-        assert text_of(done).startswith("The build passes (before the run it failed): exit code 0, 1 attempt")
+        assert text_of(done).startswith("The build passes (it failed before the run): exit code 0, 1 attempt")
         (log,) = (root / "agent-config/logs").iterdir()
         assert "CI says no" in (log / "1-query.txt").read_text()
         again = host.call("repair")

@@ -51,7 +51,7 @@ def pass_already(root: Path) -> None:
 def test_a_red_build_is_repaired(layout, root: Path, run_code_commit: Run):
     done = run_code_commit(root, "repair", "--prompt-layout", layout, *replay(root, WRONG, RIGHT), "--json")
     assert done.returncode == 0, done.stderr
-    assert "The build passes after 2 attempts (before the run it failed): 1 file changed" in done.stderr
+    assert "The build passes after 2 attempts (it failed before the run): 1 file changed" in done.stderr
     run = json.loads(done.stdout)
     assert (run["command"], run["first_build"]["exit_code"], run["query"]) == ("repair", 1, "Make the build pass.")
     assert [attempt["kind"] for attempt in run["attempts"]] == ["repair", "repair"]
@@ -101,7 +101,7 @@ def test_green_builds_leave_no_more_logs_than_are_kept(root: Path, run_code_comm
 def test_a_red_build_without_a_key_sends_nothing(root: Path, run_code_commit: Run):
     done = run_code_commit(root, "repair")
     assert done.returncode == 2, done.stderr
-    assert re.search(r"before the run the build failed: .*\n  \| not yet\ncode-commit: no API key: ", done.stderr)
+    assert re.search(r"the build failed before the run: .*\n  \| not yet\ncode-commit: no API key: ", done.stderr)
     assert (record(root)["status"], record(root)["attempts"]) == ("not_set_up", [])
 
 
@@ -115,7 +115,7 @@ def test_other_problems_are_told_before_the_build(root: Path, run_code_commit: R
 def test_it_can_stay_red(root: Path, run_code_commit: Run):
     done = run_code_commit(root, "repair", "--max-repairs", "1", *replay(root, WRONG, WRONG))
     assert done.returncode == 1, done.stderr
-    assert "The build still fails after 2 attempts (before the run it failed)" in done.stderr
+    assert "The build still fails after 2 attempts (it failed before the run)" in done.stderr
 
 
 def test_a_build_that_fails_in_the_same_way_is_told_to_gain_nothing(root: Path, run_code_commit: Run):
@@ -154,7 +154,7 @@ def test_a_failure_that_is_not_seen_here_is_mended_and_said_to_be_so(layout, roo
     )
     assert done.returncode == 0, done.stderr
     assert "warning: the given failure was not seen here: build.sh passes before any change" in done.stderr
-    assert "The build passes after 1 attempt (before the run it passed)" in done.stderr
+    assert "The build passes after 1 attempt (it passed before the run)" in done.stderr
     assert f"build.sh passes here.\n\n{ELSEWHERE}new.txt is missing\n" in prompt(root)
     assert "not seen here" in run_code_commit(root, "log", "--markdown").stdout
 
@@ -176,7 +176,7 @@ def test_what_passed_before_does_not_still_fail(root: Path, run_code_commit: Run
     words = ["repair", "--output", "-", "--max-repairs", "0"]
     done = run_code_commit(root, *words, *replay(root, WRONG), stdin="CI says no\n")
     assert done.returncode == 1, done.stderr
-    assert "The build fails after 1 attempt (before the run it passed)" in done.stderr
+    assert "The build fails after 1 attempt (it passed before the run)" in done.stderr
     assert "## ✗ code-commit: The build fails\n" in run_code_commit(root, "log", "--markdown").stdout
 
 
