@@ -4,7 +4,7 @@
       NotSetUpError           2  not_set_up     wrong usage or an unfit project: nothing was sent or changed
         NoKeyError                              there is no API key that can be used
         TooLittleMoneyError                     --max-cost does not pay for one answer
-      LLMError                3  llm_error      the LLM could not be asked
+      LLMError                3  llm_error      the LLM could not be called
         OverBudgetError                         the next call could exceed --max-cost
       RejectedResponseError   4  rejected       the response cannot be used (in `changes`: it carries violations)
       DeclinedError           4  declined       the LLM says that it cannot (in `changes`)
@@ -126,7 +126,7 @@ class TooLittleMoneyError(NotSetUpError):
 
 
 class LLMError(CodeCommitError):
-    """The LLM could not be asked: `kind` says why, `may_be_paid` whether a missing answer may cost something."""
+    """The LLM could not be called: `kind` says why, `may_be_paid` whether a missing answer may cost something."""
 
     status = Status.LLM_ERROR
     exit_code = status.exit_code

@@ -204,7 +204,7 @@ class Settings(NamedTuple):
     base_url: Annotated[
         str, Setting("the API's address, if it is not the vendor's; required for chat:", "URL"), RESUME, ROLLUP
     ] = ""
-    fallback_model: Annotated[str, Setting("takes over if the model cannot be asked", "MODEL"), MODEL] = ""
+    fallback_model: Annotated[str, Setting("takes over if the model cannot be called", "MODEL"), MODEL] = ""
     fallback_base_url: Annotated[str, Setting("the fallback's address, if it is not the vendor's", "URL")] = ""
     key_command: Annotated[
         str,

@@ -37,7 +37,7 @@ class Status(StrEnum):
     SUCCESS = "success", "success", 0, "good", "The build passes", RECORDED, FINAL
     BUILD_FAILED = "build_failed", "build failed", 1, "bad", "The build still fails", RECORDED, FINAL
     NOT_SET_UP = "not_set_up", "not set up", 2, "bad", "Not set up", RECORDED, UNJUDGED
-    LLM_ERROR = "llm_error", "LLM error", 3, "bad", "The LLM could not be asked", RECORDED, RESUMABLE
+    LLM_ERROR = "llm_error", "LLM error", 3, "bad", "The LLM could not be called", RECORDED, RESUMABLE
     REJECTED = "rejected", "rejected", 4, "bad", "The response was rejected", RECORDED, FINAL
     DECLINED = "declined", "declined", 4, "bad", "The LLM says that it cannot", RECORDED, FINAL
     BUILD_ERROR = (

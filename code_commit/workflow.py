@@ -280,7 +280,7 @@ def build_project(run: Run, attempt: AttemptLog) -> BuildResult:
 def ask(complete: Complete | None, prompt: Prompt, attempt: AttemptLog) -> Response:
     """Return the response to a prompt. Raises LLMError, or NotSetUpError without an LLM."""
     if complete is None:
-        raise NotSetUpError("no LLM can be asked: name a ", Named("model"))
+        raise NotSetUpError("no LLM can be called: name a ", Named("model"))
     attempt.asking(prompt)
     response = complete(prompt, attempt)
     response = response._replace(text=end_thoughts(response.text, response.thoughts))

@@ -111,7 +111,7 @@ class RunPlan(NamedTuple):
     def llm(self) -> LlmConfig:
         """The LLM of the run. Raises NotSetUpError where there is none."""
         if self.asked is None:
-            raise NotSetUpError("no LLM can be asked: name a ", Named("model"))
+            raise NotSetUpError("no LLM can be called: name a ", Named("model"))
         return self.asked
 
     @property

@@ -57,7 +57,7 @@ exit codes:
   0  the build passes after the last change
   1  the build still fails after the last repair
   2  not set up, or wrong usage: nothing was sent or changed
-  3  the LLM could not be asked (network, key, quota, budget)
+  3  the LLM could not be called (network, key, quota, budget)
   4  no usable response: rejected, not approved, or the LLM cannot do the task
   5  build.sh could not be run or exited with 75, or files could not be written
   70 a bug in code-commit; 129, 130, 143 interrupted

@@ -159,7 +159,7 @@ def _find_resumable(project: Project, name: str) -> tuple[RunEntry, list[str]]:
 
 
 def _end_of(record: RunRecord) -> str:
-    """Return how a run ended, such as `the LLM could not be asked`."""
+    """Return how a run ended, such as `the LLM could not be called`."""
     headline = headline_of(record, status_of(record))
     return headline[0].lower() + headline[1:]
 

@@ -67,8 +67,8 @@ def choose_model(
 
 
 def choose_fallback(choice: ModelChoice, settings: Settings) -> LlmConfig | None:
-    """Return the LLM that takes over when the chosen one cannot be asked, still without its key: at its own `base_url`,
-    or at the chosen one's if the provider is the same. Raises NotSetUpError.
+    """Return the LLM that takes over when the chosen one cannot be called, still without its key: at its own
+    `base_url`, or at the chosen one's if the provider is the same. Raises NotSetUpError.
     """
     if not settings.fallback_model:
         return None

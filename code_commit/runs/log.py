@@ -179,7 +179,7 @@ class RunLog:
 
     def fall_back(self, model: str, why: str) -> None:
         attempt = self.record.attempts[-1]
-        message = f"{attempt.model} cannot be asked, {model} takes over: {why}"
+        message = f"{attempt.model} cannot be called, {model} takes over: {why}"
         attempt.model = model
         self.add_warning("fallback", message)
         self.save("asking")

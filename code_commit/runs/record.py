@@ -166,7 +166,7 @@ class TreeBefore:
 
 @dataclass(frozen=True, slots=True)
 class RunError:
-    """The reason for a failed run: `kind` is its status, or the way in which the LLM could not be asked.
+    """The reason for a failed run: `kind` is its status, or the way in which the LLM could not be called.
     `needed_usd` is the price of the call that --max-cost did not allow, `left_usd` the rest of it. With `may_be_paid` a
     lost answer may cost.
     """

@@ -466,7 +466,7 @@ def test_an_older_interrupted_run_is_resumed_by_its_name_only(root: Path, run_co
     done = resume(root, run_code_commit)
     assert done.returncode == 2
     assert (
-        f"{interrupted.name} is unfinished (the LLM could not be asked), but {later.name} (run: the build passes) "
+        f"{interrupted.name} is unfinished (the LLM could not be called), but {later.name} (run: the build passes) "
         in done.stderr
     )
     assert json.loads((interrupted / "run.json").read_text())["status"] == "llm_error"
