@@ -104,7 +104,7 @@ def _run_dry(run: Run, task: Task) -> RunRecord:
 def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRecord:
     """Log the diff that would be applied and return the finished record."""
     attempt.applying(changes)
-    done = "dry run: nothing was changed, nothing was built"
+    done = "dry run: nothing was changed or built"
     if log.record.first_build:
         done += " after the answer"
     if not attempt.record.changes:

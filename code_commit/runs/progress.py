@@ -291,13 +291,14 @@ def _closing_lines(record: RunRecord) -> list[str]:
         besides.append(f"The build also {rewritten} (unless you did); {record.log_dir}/{BUILT_DIFF} shows it.")
     if done := words.done_by_build(record):
         besides.append(f"{words.who_changed(record)} also {done} (unless you did); undo does not take that back.")
-    then = "" if record.command == "undo" else " Then commit it, or take it back: code-commit undo."
-    review = [f"Look at it: code-commit diff.{then}"] if totals.files_changed else []
+    diff = "Review: code-commit diff."
+    ways = diff if record.command == "undo" else f"Nothing is committed. {diff} Undo: code-commit undo."
+    review = [ways] if totals.files_changed else []
     if record.message and record.status == Status.SUCCESS:
         return [f"{record.message[0].upper()}{record.message[1:]}.", *besides, *review, *(log if review else [])]
     if record.status not in (Status.SUCCESS, Status.BUILD_FAILED):
         cost = words.cost_in_words(totals.cost)
-        return [*besides, f"Cost: {cost} (no reply says how much)."] if totals.unsettled_usd else besides
+        return [*besides, f"Cost: {cost} (no reply reported it)."] if totals.unsettled_usd else besides
     build = words.headline_of(record)
     after = f" after {words.count(totals.attempts, 'attempt')}" if record.is_main else ""
     if record.status == Status.BUILD_FAILED:

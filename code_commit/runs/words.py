@@ -46,9 +46,9 @@ FILE_KINDS: dict[FileKind, str] = {"test": "a test", "ci": "a CI file", "build":
 def unchanged(record: RunRecord, attempt: Attempt) -> str:
     """Tell why an answer changes nothing; where it differs in line ends, also what writes these."""
     if not attempt.ends_alone:
-        return "every file holds this already"
+        return "every file has this content already"
     response = f"{record.log_dir}/{attempt.number}-response.txt"
-    return f"but for line ends every file holds this already: code-commit apply --as-sent {response} writes them"
+    return f"but for line ends every file has this content already: code-commit apply --as-sent {response} writes them"
 
 
 def duration(seconds: float) -> str:
@@ -327,10 +327,10 @@ def ways_on(record: RunRecord, argument: str) -> Iterator[str]:
         kind = record.error.kind if record.error else None
         has_address = kind in ("network", "refused") and not record.asked_model.startswith(PROGRAM)
         role = "fallback-" if record.asked_model != record.model else ""
-        elsewhere = f"; add --{role}base-url URL to ask another address" if has_address else ""
+        elsewhere = f"; add --{role}base-url URL to use another address" if has_address else ""
         elsewhere += "; add --llm-timeout S to wait longer, else the limit stays" if kind == "timeout" else ""
         elsewhere += "; add --max-cost USD to allow more, else the limit stays" if kind == "budget" else ""
-        elsewhere += "; another model needs a new run" if kind == "refused" else ""
+        elsewhere += "; for another model, start a new run" if kind == "refused" else ""
         yield f"code-commit resume{argument} continues this run{elsewhere}."
     if files := record.totals.files_changed:
         it = "it" if files == 1 else "them"

@@ -127,7 +127,7 @@ def test_what_nobody_can_tell_the_cost_of_stands_apart_in_every_sum(root: Path, 
         server.faults += [Fault("status", "poll", 999, 401, body={"error": {"message": "No."}})]
         ended = run_code_commit(root, *asked(server))
     assert (done.returncode, ended.returncode) == (1, 3)
-    assert "Cost: at most $0.3300 unsettled (no reply says how much)." in ended.stderr
+    assert "Cost: at most $0.3300 unsettled (no reply reported it)." in ended.stderr
     listed = run_code_commit(root, "log").stdout
     assert " $0.0013 + ≤$0.33 " in listed
     assert re.search(r" llm.*  ≤\$0\.33 ", listed, re.IGNORECASE), listed

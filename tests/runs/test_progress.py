@@ -71,7 +71,7 @@ LINES = [
     "attempt 2 of 4: 1 file changed, +1 -1: ok.txt",
     "attempt 2 of 4: build passed: exit code 0 after TIME",
     "The build passes after 2 attempts: 1 file changed in TIME, 2,080 tokens.",
-    "Look at it: code-commit diff. Then commit it, or take it back: code-commit undo.",
+    "Nothing is committed. Review: code-commit diff. Undo: code-commit undo.",
     "[exit code 0]",
 ]
 

@@ -171,7 +171,10 @@ def test_other_changes_of_a_build_are_named_and_survive_undo(
     assert done.returncode == 0, done.stderr
     changed = ["Cargo.lock", "src/2.txt", "src/3.txt", "src/4.txt"]
     said = f"changed {', '.join(changed)} and left 2 new files: a, b"
-    assert f"\nThe build also {said} (unless you did); undo does not take that back.\nLook at it: " in done.stderr
+    assert (
+        f"\nThe build also {said} (unless you did); undo does not take that back.\nNothing is committed. "
+        in done.stderr
+    )
     record = the_record(root)
     assert (record["build_changes"], record["new_files"]) == (changed, 2)
     assert f"build     also {said}\n" in run_code_commit(root, "log", record["run"]).stdout
