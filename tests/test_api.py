@@ -235,7 +235,7 @@ def test_a_run_that_cannot_begin_raises(project_folder: Path):
     [
         ({}, "or give it with query="),
         ({"query": " "}, "describe it with query="),
-        ({"query": "x", "model": ""}, "for any other server set model="),
+        ({"query": "x", "model": ""}, "for any other server set model=chat:NAME and base_url=URL"),
         ({"query": "x", "model": "chat:x"}, "model=chat: needs base_url="),
         ({"query": "x", "model": "gemini", "max_cost": 0.000001}, "max_cost=1e-06 is too little"),
     ],

@@ -327,7 +327,7 @@ def test_a_build_script_without_a_run_bit_is_warned_of_once(project_folder: Path
     recorded(project_folder, RIGHT)
     (project_folder / "build.sh").chmod(0o644)
     done = run_code_commit(project_folder, "--model", "replay:agent-config/recorded")
-    assert (done.returncode, done.stderr.count("build.sh has no run bit")) == (0, 1), done.stderr
+    assert (done.returncode, done.stderr.count("build.sh is not executable")) == (0, 1), done.stderr
 
 
 def test_signals_in_a_row_end_the_run_and_its_record_says_so(project_folder: Path):

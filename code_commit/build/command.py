@@ -43,7 +43,7 @@ def build_command(project: Project, environment: Mapping[str, str], warn: Callab
     if is_executable and interpreter:
         return (f"./{BUILD_SCRIPT}",)
     if not is_executable:
-        warn(f"{BUILD_SCRIPT} has no run bit, so bash runs it: chmod +x {BUILD_SCRIPT}")
+        warn(f"{BUILD_SCRIPT} is not executable, so bash runs it: chmod +x {BUILD_SCRIPT}")
     bash = _find("bash", environment)
     if bash is None:
         mend = f"chmod +x {BUILD_SCRIPT}" if interpreter else f"begin {BUILD_SCRIPT} with #!/bin/sh"
@@ -52,7 +52,7 @@ def build_command(project: Project, environment: Mapping[str, str], warn: Callab
 
 
 def _read_head(path: Path) -> tuple[bytes, bool]:
-    """Return how the script begins and whether it has a run bit for us."""
+    """Return how the script begins and whether we may execute it."""
     try:
         with open_regular(path) as file:
             return file.read(HEAD_BYTES) or b"", os.access(path, os.X_OK)

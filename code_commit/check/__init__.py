@@ -106,7 +106,7 @@ def repair_inputs_of(project: Project, words: str | None, output: str | bytes | 
     given = _read_output(output) if isinstance(output, str) else output
     excluded = _pattern_of(project, output) if isinstance(output, str) else ""
     if given is not None and not given.strip():
-        raise NotSetUpError("the given output of a build is empty: give what it printed, or leave it out")
+        raise NotSetUpError("the given build output is empty: give what the build printed, or leave --output out")
     fresh = not project.has_own_rollup
     query = TASK_OF_REPAIR if query is None else query
     return RunInputs(command="repair", query=query, given=given, excluded=excluded, fresh=fresh)
@@ -276,7 +276,7 @@ def _check_llms(
     if settings.select_model:
         _check_selector(report, partial(choose_selector, settings, choice, known, project.root), settings, inputs)
     if not settings.model:
-        report.warn(f"no model is named: using {choice}, as its key was found first")
+        report.warn(f"no model is set: using {choice}, whose key was found first")
     llm = llm._replace(fallback=fallback)
     llm.share_keys(report.redactor)
     if inputs.starts and not report.problems and llm.key:
@@ -312,8 +312,8 @@ def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Proje
     """Return the LLM with its key, after all its checks; `role` (`fallback`) stands before their names and options."""
     choice, settings, lead = llm.choice, llm.settings, f"{role} " if role else ""
     if keys is not None:
-        absent = "none needed" if choice.provider in ("command", "replay") else "none is set; the server may want one"
-        source = lambda key: f"{key.source}{', which no check runs' * bool(key.program)}" if key else absent  # noqa: E731 - a note
+        absent = "none needed" if choice.provider in ("command", "replay") else "none; the server may require one"
+        source = lambda key: f"{key.source}{'; check does not run it' * bool(key.program)}" if key else absent  # noqa: E731 - a note
         llm = llm._replace(key=report.ask(f"{lead}key", lambda: key_of(llm, keys, project.root), source))
     url = report.ask(f"{lead}base URL", lambda: require_address(llm, project, role), str)
     if url:

@@ -118,7 +118,7 @@ def check_codebase(report: Report, plan: RunPlan) -> None:
         codebase := report.ask(
             "codeRollup.txt",
             lambda: codebase_for(plan),
-            lambda made: f"{count(made.bytes, 'byte')}, made new by each run",
+            lambda made: f"{count(made.bytes, 'byte')}, rewritten by each run",
         )
     ):
         check_prompt(report, plan, codebase)
@@ -144,8 +144,7 @@ def check_prompt(report: Report, plan: RunPlan, codebase: Codebase, *, is_paid: 
     else:
         names = " and ".join(str(llm.choice) for llm in unknown)
         report.warn(
-            f"the context window of {names} is unknown, so nothing tells whether the prompt fits:"
-            " set context_window in config.toml"
+            f"the context window of {names} is unknown, so the prompt may not fit: set context_window in config.toml"
         )
 
 

@@ -37,7 +37,7 @@ _HARMLESS = regex(
     r"(?:\s|$)|\w+=\S*$|$"
 )
 """The commands whose failure is seldom that of the build."""
-_OF_UNMATCHED = {"allow": "it allows new files alone", "protect": "it protects nothing that is there"}
+_OF_UNMATCHED = {"allow": "it allows only new files", "protect": "it protects no existing file"}
 
 
 def read_task(project: Project, given: str | None, command: str = "run") -> str:
@@ -173,7 +173,8 @@ def check_patterns(report: Report, settings: Settings, project: Project) -> None
             for pattern, near in find_unmatched(possible, known, project.untracked, any_case=any_case):
                 effect = "it changes nothing" if pattern.startswith("!") else _OF_UNMATCHED[name]
                 hint = f"; did you mean {shown(near)!r}?" if near else ""
-                report.warn(f"{in_words((option,))} {shown(pattern)} matches no file that git knows: {effect}{hint}")
+                unmatched = f"{in_words((option,))} {shown(pattern)} matches no file that git tracks or would track"
+                report.warn(f"{unmatched}: {effect}{hint}")
 
 
 def check_clean(report: Report, settings: Settings, project: Project, *, is_resumed: bool) -> TreeState | None:

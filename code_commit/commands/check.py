@@ -61,7 +61,7 @@ def run(arguments: Arguments) -> int:
         inputs = inputs_of(project, arguments.task, arguments.query)
         report = inspect_run(project, arguments.options, inputs, arguments.word)
         if report.problems:
-            report.warn("codebase: not looked at; solve the problems first")
+            report.warn("codebase: not checked; solve the problems first")
         elif plan := report.plan:
             check_codebase(report, plan)
         note_lost_failures(report, project)

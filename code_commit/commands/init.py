@@ -161,7 +161,7 @@ def _find_llm(project: Project) -> tuple[str, str]:
             absent = (
                 "which needs no key"
                 if choice.provider in ("command", "replay")
-                else "without a key; the server may want one"
+                else "without a key; the server may require one"
             )
             return f"The LLM is set up: {choice},\n     {f'with the key from {key.source}' if key else absent}.", ""
     except NotSetUpError:  # the run says it

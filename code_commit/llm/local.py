@@ -60,7 +60,7 @@ def with_window(llm: LlmConfig, warn: Callable[[str], None] | None = None) -> Ll
         pass
     except OSError as error:
         if warn:
-            warn(f"{urlsplit(url).netloc} does not answer ({error.strerror or error}): see that the server runs")
+            warn(f"{urlsplit(url).netloc} does not answer ({error.strerror or error}): start the server")
     return llm
 
 
@@ -76,8 +76,8 @@ def _doubt(status: int, body: object, model: str) -> str:
         others = f": it has {', '.join(map(shown, names[:_MOST_NAMED]))}" if names else ""
         return f"does not list the model {shown(model)}{others}"
     words = " ".join(said_by(body)[:LONGEST_MESSAGE].split())
-    answer = f"answers the question for its models with {status if status != 200 else 'something else'}"
-    advice = "see that its key is right" if status in (401, 403) else "see that base_url leads to an LLM's server"
+    answer = f"answers the request for its models with {status if status != 200 else 'something else'}"
+    advice = "check its key" if status in (401, 403) else "check that base_url is that of an LLM server"
     return f"{answer}{words and f' ({shown(words)})'}: {advice}"
 
 
@@ -165,5 +165,5 @@ def find_server(ports: Sequence[int] = _PORTS) -> str:
         thread.join(max(until - time.monotonic(), 0))
     for port in filter(found.get, ports):
         lines = f'model = {json.dumps(f"chat:{found[port]}")}\nbase_url = "http://127.0.0.1:{port}/v1"'
-        return f"To use the server on this machine, put these two into agent-config/config.toml:\n{lines}"
+        return f"To use the server on this machine, put these two lines into agent-config/config.toml:\n{lines}"
     return ""

@@ -114,7 +114,9 @@ def _default_choice(keys: Container[str], unfit: Mapping[str, str]) -> ModelChoi
     raise NoKeyError(
         f"no API key: write one into {AGENT_CONFIG}/{_one_of(names)} (mode 600), or set {_one_of(variables)};"
         " for any other server set ",
-        Named("model"),
+        Named("model", "chat:NAME"),
+        " and ",
+        Named("base_url", "URL"),
     )
 
 

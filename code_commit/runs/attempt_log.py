@@ -240,7 +240,7 @@ class AttemptLog:
 
 
 Complete = Callable[[Prompt, AttemptLog], Response]
-"""The LLM of the workflow. Raises LLMError when it could not be asked."""
+"""The LLM of the workflow. Raises LLMError when it could not be called."""
 
 
 def _kind_of(number: int, record: RunRecord) -> Literal["initial", "retry", "repair"]:

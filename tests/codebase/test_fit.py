@@ -363,7 +363,7 @@ def test_check_judges_the_codebase_that_the_run_will_make(rollup: str, root: Pat
     for old in ("", "--- ok.txt ---\nolder\n"):
         (root / ROLLUP).write_text(old) if old else (root / ROLLUP).unlink()
         done = run_code_commit(root, "check", *options)
-        assert (done.returncode, "bytes, made new by each run\n" in done.stdout) == (0, True), done.stdout
+        assert (done.returncode, "bytes, rewritten by each run\n" in done.stdout) == (0, True), done.stdout
         assert "changed since" not in done.stdout
         assert ((root / ROLLUP).read_text() if old else not (root / ROLLUP).exists()) == (old or True)
     config.write_text(f'{config.read_text()}rollup_exclude = ["*"]\n')

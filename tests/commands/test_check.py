@@ -76,7 +76,7 @@ def test_check_names_what_a_run_would_stumble_over(project_folder: Path, run_cod
     done = run_code_commit(project_folder, "check", *options)
     assert done.returncode == 0, done.stdout
     assert "note" in done.stdout
-    assert "build.sh has no run bit" in done.stdout
+    assert "build.sh is not executable" in done.stdout
     assert "ok       sandbox         none\n" in done.stdout
     assert "ok       keys            none; agent-config/openai-key.txt holds only 5 characters" in done.stdout
     done = run_code_commit(project_folder, "check", "--sandbox", "off", env={"ANTHROPIC_API_KEY": "k" * 20})
@@ -123,19 +123,19 @@ def test_problems_come_first_and_the_codebase_is_left_until_they_are_solved(proj
     done = run_code_commit(project_folder, "check", *options)
     rows = done.stdout.splitlines()
     assert (done.returncode, rows[0].split()[:2], rows[1][:2]) == (2, ["PROBLEM", "build.sh"], "ok"), done.stdout
-    assert "codebase: not looked at; solve the problems first" in done.stdout
-    assert "made new by each run" not in done.stdout
+    assert "codebase: not checked; solve the problems first" in done.stdout
+    assert "rewritten by each run" not in done.stdout
     (project_folder / "build.sh").write_text("#!/bin/sh\ntrue\n")
-    assert "made new by each run" in run_code_commit(project_folder, "check", *options).stdout
+    assert "rewritten by each run" in run_code_commit(project_folder, "check", *options).stdout
 
 
 def test_what_is_not_known_is_not_called_well(project_folder: Path, run_code_commit: Run):
     server = ["--model", "chat:m", "--base-url", "http://127.0.0.1:9/v1"]
     done = run_code_commit(project_folder, "check", *server)
     assert "ok       prompt fits" not in done.stdout
-    assert "the context window of chat:m is unknown, so nothing tells whether the prompt fits" in done.stdout
-    assert "none is set; the server may want one\n" in done.stdout
-    assert "127.0.0.1:9 does not answer (Connection refused): see that the server runs\n" in done.stdout
+    assert "the context window of chat:m is unknown, so the prompt may not fit" in done.stdout
+    assert "none; the server may require one\n" in done.stdout
+    assert "127.0.0.1:9 does not answer (Connection refused): start the server\n" in done.stdout
     (project_folder / "agent-config/config.toml").write_text("context_window = 100000\n")
     assert "ok       prompt fits" in run_code_commit(project_folder, "check", *server).stdout
 

@@ -181,12 +181,12 @@ def server_that_says(status: int, body: str) -> Iterator[str]:
         server.shutdown()
 
 
-ASKED = "answers the question for its models with"
+ASKED = "answers the request for its models with"
 DOUBTS = {
-    "a key is wanted": (401, json.dumps({"error": {"message": "Invalid API Key"}}), f"{ASKED} 401 (Invalid API Key): see that its key"),
-    "a page": (200, "<html><title>Grafana</title></html>", f"{ASKED} something else (Grafana): see that base_url"),
-    "nothing there": (404, "", f"{ASKED} 404: see that base_url leads to"),
-    "JSON of another kind": (200, "{}", f"{ASKED} something else: see that base_url"),
+    "a key is wanted": (401, json.dumps({"error": {"message": "Invalid API Key"}}), f"{ASKED} 401 (Invalid API Key): check its key"),
+    "a page": (200, "<html><title>Grafana</title></html>", f"{ASKED} something else (Grafana): check that base_url"),
+    "nothing there": (404, "", f"{ASKED} 404: check that base_url"),
+    "JSON of another kind": (200, "{}", f"{ASKED} something else: check that base_url"),
     "other models": (200, json.dumps({"data": [{"id": "a"}, {"id": "b"}]}), f"does not list the model {MODEL}: it has a, b"),
     "its model": (200, json.dumps({"data": [{"id": "a"}, {"id": MODEL}]}), ""),
 }  # fmt: skip

@@ -119,7 +119,7 @@ def test_a_pattern_of_any_place_that_matches_no_file_is_told_before_the_first_re
 ):
     root, told = (
         project_folder,
-        "okk.txt matches no file that git knows: it protects nothing that is there; did you mean 'ok.txt'?",
+        "okk.txt matches no file that git tracks or would track: it protects no existing file; did you mean 'ok.txt'?",
     )
     arguments, nobody = replay(root, "^^^ok.txt\nok\n^^^end\n"), ["--model", "replay:agent-config/nobody"]
     (root / "agent-config" / "nobody").mkdir()
@@ -134,7 +134,9 @@ def test_a_pattern_of_any_place_that_matches_no_file_is_told_before_the_first_re
     checked = run_code_commit(root, "check", *arguments)
     said = " ".join(checked.stdout.split())
     assert (checked.returncode, f"config.toml's protect {told}" in said) == (0, True), checked.stdout
-    assert "config.toml's allow new.txt matches no file that git knows: it allows new files alone" in said
+    assert (
+        "config.toml's allow new.txt matches no file that git tracks or would track: it allows only new files" in said
+    )
     (root / "new.txt").write_text("")
     assert "new.txt" not in run_code_commit(root, "check", *arguments).stdout, "git would track it"
 
