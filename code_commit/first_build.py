@@ -27,7 +27,7 @@ from code_commit.terminal import shown
 
 _PASSES_HERE = f"{BUILD_SCRIPT} passes here.\n"
 _NOT_SEEN_HERE = (
-    f"the given failure was not seen here: {BUILD_SCRIPT} passes before any change, so its passing afterwards does not"
+    f"the given failure does not occur here: {BUILD_SCRIPT} passes before any change, so a pass afterwards does not"
     " show that the failure is fixed"
 )
 _GIVEN = "\nOutput of a build that failed elsewhere:\n"
@@ -68,7 +68,9 @@ def building_first(plan: RunPlan, progress: Progress) -> Iterator[Begun]:
     with lock_tree(plan.project), open_log(plan, progress) as log:
         if plan.inputs.given is not None:
             log.write_bytes(GIVEN_BUILD, plan.inputs.given)
-            progress.say(f"the given output, {len(plan.inputs.given):,} bytes: {log.record.log_dir}/{GIVEN_BUILD}")
+            progress.say(
+                f"the given build output, {len(plan.inputs.given):,} bytes: {log.record.log_dir}/{GIVEN_BUILD}"
+            )
         if not _tells(plan, log.record):
             with progress, Builder(plan.project, plan.sandbox) as builder:
                 interruptible(lambda: _build(plan, log, builder))

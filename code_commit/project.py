@@ -202,7 +202,7 @@ def find_project(directory: Path | None = None) -> Project:
     if project.git and not project.agent_config.exists():
         above = [folder for folder in root.parents if folder.is_relative_to(project.git.work_tree)]
         if top := next((folder for folder in above if (folder / AGENT_CONFIG).is_dir()), None):
-            raise NotSetUpError(f"this is a folder of the project in {shown(str(top))}: go there, or name it with -C")
+            raise NotSetUpError(f"this folder is inside the project {shown(str(top))}: cd there, or name it with -C")
     return project
 
 

@@ -33,11 +33,11 @@ MISSPELT = {
     "version": (["version"], "there is no command 'version'; did you mean '--version'?"),
     "git's option": (["--message", "Fix it"], "unrecognized arguments: --message; did you mean '-m'?"),
     "the last run": (["log", "--last"], "--last; for the latest run, use code-commit log latest\n"),
-    "a shell": (["completion", "ksh"], "must be one of bash, zsh, fish; code-commit completion --help"),
+    "a shell": (["completion", "ksh"], "must be one of bash, zsh, fish; see code-commit completion --help"),
     "an option": (["--modle", "gemini"], "unrecognized arguments: --modle; did you mean '--model'?"),
     "an option of a command": (["log", "--mrkdown"], "unrecognized arguments: --mrkdown; did you mean '--markdown'?"),
     "a word too many": (["init", "extra"], "usage: code-commit init "),
-    "the same with advice": (["init", "extra"], "unrecognized arguments: extra; code-commit init --help tells more\n"),
+    "the same with advice": (["init", "extra"], "unrecognized arguments: extra; see code-commit init --help\n"),
     "an option of a run": (["rollup", "-m", "x"], "unrecognized arguments: -m, an option of `run`, not of `rollup`"),
     "an option that another resembles": (["init", "--quiet"], "arguments: --quiet, an option of `run`, not of `init`"),
     "a value": (["--sandbox", "strct"], "must be one of auto, off, guard, strict; did you mean 'strict'?"),
@@ -177,7 +177,10 @@ def test_in_a_subfolder_the_projects_folder_is_named(command: list[str], project
     folder = project_folder / "src" / "deep"
     folder.mkdir(parents=True)
     done = run_code_commit(folder, *command)
-    assert (done.returncode, f"in {project_folder}: go there, or name it with -C" in done.stderr) == (2, True)
+    assert (done.returncode, f"inside the project {project_folder}: cd there, or name it with -C" in done.stderr) == (
+        2,
+        True,
+    )
     assert "-C .." not in done.stderr, "which would be relative to the folder of an own -C"
     assert not any(folder.iterdir())
 

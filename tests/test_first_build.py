@@ -325,7 +325,7 @@ def test_a_dry_run_builds_first_and_changes_nothing(project_folder: Path, run_co
     build_with(project_folder)
     done = run_code_commit(project_folder, "--build-first", "--dry-run", *replay(project_folder))
     assert done.returncode == 0, done.stderr
-    assert "nothing was built after the answer" in done.stderr
+    assert "nothing was changed or built after the answer" in done.stderr
     assert "it must say ok\nnot yet\n" in (the_log(project_folder) / "1-query.txt").read_text()
     assert (project_folder / "ok.txt").read_text() == "not yet\n"
 
@@ -482,5 +482,5 @@ def test_a_given_failure_that_is_not_seen_here_is_told(code, has_given, project_
     )
     _build(plan, log, SimpleNamespace(run=lambda *_, **__: result))
     assert log.record.first_build == result
-    told = ["the given failure was not seen here" in warning.message for warning in log.record.warnings]
+    told = ["the given failure does not occur here" in warning.message for warning in log.record.warnings]
     assert told == [True] * (has_given and code == 0)

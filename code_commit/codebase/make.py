@@ -273,7 +273,7 @@ def summary_of(codebase: Codebase, *, verbose: bool) -> Iterator[str]:
         yield f"git does not track {len(codebase.untracked):,} of them: {listed(codebase.untracked)}"
     shares = [f"{shown(name)} {size / codebase.bytes:.0%}" for name, size in codebase.largest]
     if shares:
-        yield f"the largest, and their share of it: {', '.join(shares)}"
+        yield f"largest files: {', '.join(shares)}"
     for reason, left_out in sorted(codebase.left_out.items()):
         names = _with_details(left_out)
         if verbose:

@@ -340,4 +340,4 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str, hint: str = "") -> NoReturn:
         """Raise NotSetUpError for wrong usage, as for every other error."""
         self.print_usage(sys.stderr)
-        raise NotSetUpError(message + (hint or f"; {self.prog} --help tells more"))
+        raise NotSetUpError(message + (hint or f"; see {self.prog} --help"))

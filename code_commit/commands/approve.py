@@ -39,7 +39,7 @@ def approval_of(settings: Settings, progress: Progress) -> Approve | None:
 
 def _question(changes: list[AppliedChange], *, goes_back: bool) -> str:
     added, removed = sum(change.lines_added for change in changes), sum(change.lines_removed for change in changes)
-    words = ", or in words what is wrong, for the LLM" if goes_back else " (ends the run)"
+    words = ", or tell the LLM what is wrong" if goes_back else " (ends the run)"
     checks = "".join(f"{line}\n" for line in check_lines(changes))
     return f"{checks}Apply this ({count(len(changes), 'file')}, +{added} -{removed})? yes, no{words}: "
 
@@ -67,5 +67,5 @@ def _ask(diff: bytes, question: str) -> str:
             elif answer.lower() in (*_YES, *_NO) or " " in answer or not answer.isascii():
                 return answer
             elif answer:
-                unclear = f"{shown(answer)} is neither yes nor no: tell the LLM in more than one word what is wrong\n"
+                unclear = f"{shown(answer)} is neither yes nor no: tell the LLM what is wrong in more than one word\n"
                 write_all(terminal.fileno(), unclear.encode("utf-8", "replace"))

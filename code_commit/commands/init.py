@@ -47,10 +47,10 @@ code-commit init
 code-commit init --user"""
 _NEXT_STEPS = f"""\
 Next:
-  1. See that {BUILD_SCRIPT} builds and tests the project; commit it and .gitignore.
+  1. Check that {BUILD_SCRIPT} builds and tests the project; commit it and .gitignore.
   2. {{}}
-  3. code-commit check -m 'What is to be done.'
-  4. code-commit -m 'What is to be done.'
+  3. code-commit check -m 'What to do.'
+  4. code-commit -m 'What to do.'
 Or write the task into {AGENT_CONFIG}/query.txt, then:
 code-commit rollup; code-commit check; code-commit"""
 _GET_KEY = f"""\

@@ -31,7 +31,7 @@ def run(_: NoArguments) -> int:
             from code_commit.commands.mcp_server import serve
         except ModuleNotFoundError as error:
             ways = "pip install '.[mcp]', or pipx install --force '.[mcp]'"
-            message = f"there is no module {error.name} here: in the clone of code-commit, {ways}"
+            message = f"the module {error.name} is not installed: in the clone of code-commit, {ways}"
             raise NotSetUpError(message) from error
         if sys.stdin.isatty():
             sys.stderr.write("waiting for an agent on standard input; Ctrl-C ends it\n")

@@ -53,7 +53,7 @@ Another LLM writes a change of this project, build.sh checks it, and the LLM rep
 most. Nothing is committed. Call check first, then run with the task as query (it needs neither query.txt nor \
 codeRollup.txt then), or repair where build.sh fails already, then look at diff; undo takes a run back; log has the \
 record of a run. Messages may name commands: code-commit diff is the tool diff, and a command that is no tool, such as \
-code-commit resume, belongs into a shell."""
+code-commit resume, runs in a shell."""
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _RENEWS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 _CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)

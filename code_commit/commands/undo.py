@@ -172,12 +172,12 @@ def _find_latest(project: Project) -> tuple[Path, list[RunRecord]]:
     standing = [folder for folder in find_run_folders(project) if is_standing(folder)]
     found = pass_over_idle(standing)
     if not found:
-        raise NotSetUpError("nothing to undo: no run changed a file, or all are undone; code-commit log lists them")
+        raise NotSetUpError("nothing to undo: no run changed a file, or all are undone; code-commit log lists the runs")
     latest, _ = found
     if changed_files(latest):
         return found
     before = next((shown(folder.name) for folder in reversed(standing) if changed_files(folder)), "")
-    way = f"code-commit undo {before} undoes the one before" if before else "there is nothing to undo"
+    way = f"to undo the run before it: code-commit undo {before}" if before else "there is nothing to undo"
     raise NotSetUpError(f"{shown(latest.name)}, the latest run that applied an answer, changed no file: {way}")
 
 

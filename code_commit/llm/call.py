@@ -122,7 +122,7 @@ class Call:
         if delay >= self.connection.remaining:
             is_asked = failure.delay and failure.kind not in _UNREACHED  # else it is our own pause
             asked = f"; it asks to wait {duration(delay)}" if is_asked else ""
-            limit = f"the next try would pass the limit of {self.connection.limit}"
+            limit = f"the next try would exceed the limit of {self.connection.limit}"
             self._give_up(failure, f"given up{asked}: {limit}")
         return delay
 

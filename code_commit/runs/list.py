@@ -57,7 +57,7 @@ def find_run_folders(project: Project, name: str = "") -> list[Path]:
         return [found]
     folders = [folder for folder in folders if folder.name.startswith(name) or short_name(folder.name).startswith(name)]
     if not folders:
-        hint = "; for the latest run: latest" if name == "last" else ": code-commit log lists them"
+        hint = "; for the latest run: latest" if name == "last" else ": code-commit log lists the runs"
         raise NotSetUpError(f"there is no run {shown(name)}{hint}")
     exact = [folder for folder in folders if name in (folder.name, short_name(folder.name))]
     if not exact and len(folders) > 1:

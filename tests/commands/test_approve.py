@@ -16,7 +16,7 @@ from terminal import Terminal
 needs_tmux = pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here")
 
 WRONG, RIGHT = "^^^ok.txt\nno\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
-QUESTION = r"^Apply this \(1 file, \+1 -1\)\? yes, no, or in words what is wrong, for the LLM:"
+QUESTION = r"^Apply this \(1 file, \+1 -1\)\? yes, no, or tell the LLM what is wrong:"
 
 
 def terminal(root: Path, *arguments: str, behind: str = "") -> Terminal:
@@ -119,7 +119,7 @@ def test_words_go_back_to_the_llm_and_use_up_an_attempt(project_folder: Path):
         answer(pane, "it must say ok")
         rows = pane.wait_for(r"^Apply this \(1 file, \+1 -1\)\? yes, no \(ends the run\):")
         assert sum(bool(re.match(QUESTION, row)) for row in rows) == 2
-        assert "okay is neither yes nor no: tell the LLM in more than one word what is wrong" in rows
+        assert "okay is neither yes nor no: tell the LLM what is wrong in more than one word" in rows
         assert "attempt 1 of 2: response rejected, nothing written: not approved" in rows
         answer(pane, "y")
         assert pane.end() == 0

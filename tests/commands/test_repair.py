@@ -137,12 +137,12 @@ def test_a_failure_from_elsewhere_stands_behind_our_own(root: Path, run_code_com
     (root.parent / "ci.log").write_text("ok.txt:1: CI says no\n")
     done = run_code_commit(root, "repair", "--output", "../ci.log", *replay(root, WRONG, RIGHT))
     assert done.returncode == 0, done.stderr
-    assert "not seen here" not in done.stderr
+    assert "does not occur here" not in done.stderr
     for number, own in enumerate(("not yet", "wrong"), start=1):
         output = prompt(root, number).partition(LABEL)[2].partition("[query]")[0]
         assert output.index(own) < output.index(f"{ELSEWHERE}ok.txt:1: CI says no\n")
     assert (the_log(root) / "given-build.txt").read_text() == "ok.txt:1: CI says no\n"
-    assert f"the given output, 21 bytes: agent-config/logs/{the_log(root).name}/given-build.txt\n" in done.stderr
+    assert f"the given build output, 21 bytes: agent-config/logs/{the_log(root).name}/given-build.txt\n" in done.stderr
 
 
 @pytest.mark.parametrize("layout", ["cached", "short"])
@@ -153,10 +153,10 @@ def test_a_failure_that_is_not_seen_here_is_mended_and_said_to_be_so(layout, roo
         root, *words, *replay(root, "^^^new.txt\nnew\n^^^end\n"), stdin="\x1b[31mnew.txt is missing\x1b[m\n"
     )
     assert done.returncode == 0, done.stderr
-    assert "warning: the given failure was not seen here: build.sh passes before any change" in done.stderr
+    assert "warning: the given failure does not occur here: build.sh passes before any change" in done.stderr
     assert "The build passes after 1 attempt (it passed before the run)" in done.stderr
     assert f"build.sh passes here.\n\n{ELSEWHERE}new.txt is missing\n" in prompt(root)
-    assert "not seen here" in run_code_commit(root, "log", "--markdown").stdout
+    assert "does not occur here" in run_code_commit(root, "log", "--markdown").stdout
 
 
 @pytest.mark.parametrize(("name", "is_tracked"), [("ci [1].log", False), ("expected.log", True)])

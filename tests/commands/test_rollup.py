@@ -634,7 +634,7 @@ def test_what_it_says(root: Path, run_code_commit: Run):
     lines = run_code_commit(root, "rollup").stderr.splitlines()
     assert lines[1] == "git does not track 20 of them: 00.txt, 01.txt, 02.txt, 03.txt, 04.txt and 15 more"
     shares = ".gitignore 4%, 19.txt 3%, 18.txt 3%, 17.txt 3%, 16.txt 3%"
-    assert lines[2:] == [f"the largest, and their share of it: {shares}", "left out (binary): b2, bin"]
+    assert lines[2:] == [f"largest files: {shares}", "left out (binary): b2, bin"]
     lines = run_code_commit(root, "rollup", "--verbose").stderr.splitlines()
     assert lines[3:] == ["left out (binary): b2", "left out (binary): bin"]
     assert run_code_commit(root, "rollup", "--quiet").stderr == ""
