@@ -90,8 +90,7 @@ def explain_what_is_the_users(given: Mapping[str, Any], shown_path: str) -> list
     names = [name for name in settings_for(Facet.OWN) if given.get(name)]
     names += [f"{PROGRAM} as {name}" for name in _programs_in(given)]
     names += [f"[headers] {name}" for name, value in given.get("headers", {}).items() if is_looked_up(value)]
-    where = "write it into your own config.toml (code-commit init --user)"
-    return [f"{shown_path}: {name} is the user's, not a project's: {where}" for name in names]
+    return [f"{shown_path}: only your own config.toml may set {name} (code-commit init --user)" for name in names]
 
 
 def _programs_in(given: Mapping[str, Any]) -> dict[str, str]:

@@ -31,10 +31,10 @@ def require_address(llm: LlmConfig, project: Project, role: str = "") -> str:
     whose = f"{AGENT_CONFIG}/config.toml" if source == FILE else "the log of this run"
     once = "once " if _memory(project) else ""
     raise NotSetUpError(
-        f"{outside[0]} would go to {shown(urlsplit(url).netloc)}, which only {whose} names: if that is right,"
-        f" say so {once}with ",
+        f"{outside[0]} would be sent to {shown(urlsplit(url).netloc)}, which only {whose} names: if that is right,"
+        f" confirm it {once}with ",
         Named(name, f"{provider}:{url}"),
-        f" (in CI by the variable {variable}), or {outside[1]}",
+        f" (in CI with the variable {variable}), or {outside[1]}",
     )
 
 

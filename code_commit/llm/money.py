@@ -42,9 +42,9 @@ def require_price(choice: ModelChoice, settings: Settings) -> Price:
             settings.origin("max_cost")[0], " cannot be kept: what a program costs is unknown; leave it out"
         )
     if price is None:
-        table = f'[prices."{choice.name}"] with input and output, US dollars per million tokens,'
-        where = f"into {AGENT_CONFIG}/config.toml, for a fleet into the settings of its tasks, or leave it out"
-        message = f" needs a price for {choice.name}: write {table} {where}"
+        table = f'[prices."{choice.name}"] with input and output (US dollars per million tokens)'
+        where = f"to {AGENT_CONFIG}/config.toml, for a fleet to the settings of its tasks, or leave the limit out"
+        message = f" needs a price for {choice.name}: add {table} {where}"
         raise NotSetUpError(settings.origin("max_cost")[0], message)
     return price
 
@@ -126,5 +126,5 @@ def require_money(choice: ModelChoice, settings: Settings, prompt: Prompt) -> st
         return f"{most}: the run asks {choice.provider} to count the prompt before it sends the request"
     needed = math.ceil(least.usd * 10_000) / 10_000
     enough = math.ceil(most.usd * 10_000) / 10_000
-    told = f" is too little to ask {choice}: {most}; ${enough:.4f} is enough"
+    told = f" is too low for {choice}: {most}; ${enough:.4f} is enough"
     raise TooLittleMoneyError(settings.origin("max_cost", f"{left:g}")[0], told, needed_usd=needed)

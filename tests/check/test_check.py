@@ -132,7 +132,7 @@ def test_a_limit_of_cost_without_a_price_is_told_before_anything_is_sent(project
         done = run_code_commit(project_folder, *command, *options)
         assert done.returncode == 2
         said = " ".join((done.stderr + done.stdout).split())
-        assert '--max-cost needs a price for m: write [prices."m"] with input and output, US dollars per' in said
+        assert '--max-cost needs a price for m: add [prices."m"] with input and output (US dollars per' in said
     assert "PROBLEM  price " in done.stdout
     assert "max cost  " not in done.stdout, "how much is left cannot be told"
     assert not (project_folder / "agent-config" / "logs").exists()

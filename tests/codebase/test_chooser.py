@@ -377,7 +377,7 @@ def test_a_key_that_is_refused_and_a_cap_end_it_as_a_run(command: list[str], roo
         done = run_code_commit(root, *command, *base)
         assert (done.returncode, "Incorrect API key" in done.stderr) == (3, True), done.stderr
         done = run_code_commit(root, *command, *base, "--max-cost", "0.0001")
-        assert (done.returncode, "--max-cost 0.0001 is too little to ask" in done.stderr) == (2, True), done.stderr
+        assert (done.returncode, "--max-cost 0.0001 is too low for" in done.stderr) == (2, True), done.stderr
         assert len(server.requests) == 1
     assert [record["status"] for record in records(root)] == ["llm_error"]
 

@@ -177,7 +177,7 @@ PREFLIGHT = {
     "name": (["--fallback-model", "gpd-5"], "unknown model 'gpd-5'"),
     "address": (["--fallback-model", "chat:x"], "--fallback-model chat: needs --fallback-base-url, such as"),
     "unencrypted": (["--fallback-base-url", "http://example.org", "--fallback-model", SECOND], "--fallback-base-url would send your prompts, and any key, to"),
-    "price": (["--fallback-model", "anthropic:mine", "--max-cost", "1"], '--max-cost needs a price for mine: write [prices."mine"]'),
+    "price": (["--fallback-model", "anthropic:mine", "--max-cost", "1"], '--max-cost needs a price for mine: add [prices."mine"]'),
     "folder": (["--fallback-model", "replay:nowhere"], "there is no folder nowhere"),
 }  # fmt: skip
 

@@ -434,7 +434,7 @@ def test_a_check_makes_the_checks_of_a_run_in_all_lines(tmp_path, monkeypatch):
         ("5", "x:"),
         ("7", "y:"),
     ]
-    assert all("for a fleet into the settings of its tasks" in what for _, what in of_price)
+    assert all("for a fleet to the settings of its tasks" in what for _, what in of_price)
     assert told(max_cost=1.0) == told(max_cost=1.0, scheduler="tls://127.0.0.1:9")
     in_both_ways = told(model=["openai", "gemini"])
     assert [line[:28] for line in in_both_ways[:4:2]] == [

@@ -76,7 +76,9 @@ def test_no_key_of_the_environment_goes_to_an_address_of_config_alone(
         done = run_code_commit(project_folder, *words, env=key | PROXY)
         said = " ".join((done.stderr + done.stdout).split())
         assert (done.returncode, proxy) == (2, []), said
-        assert f"{next(iter(key))} would go to elsewhere.example, which only agent-config/config.toml names" in said
+        assert (
+            f"{next(iter(key))} would be sent to elsewhere.example, which only agent-config/config.toml names" in said
+        )
         assert option in said
         assert KEY not in said
     assert not (project_folder / "agent-config" / "logs").exists()
@@ -90,7 +92,7 @@ def test_a_key_file_linked_from_outside_is_not_the_projects_own(
     (tmp_path / "key").chmod(0o600)
     (project_folder / "agent-config" / "openai-key.txt").symlink_to(tmp_path / "key")
     done = run_code_commit(project_folder, "check")
-    assert (done.returncode, "openai-key.txt would go to elsewhere.example" in " ".join(done.stdout.split())) == (
+    assert (done.returncode, "openai-key.txt would be sent to elsewhere.example" in " ".join(done.stdout.split())) == (
         2,
         True,
     )
@@ -122,7 +124,7 @@ def test_no_file_that_a_prompt_takes_by_a_link_goes_to_an_address_of_config_alon
         give_key(project_folder)
         done = run_code_commit(project_folder, *limit, env=PROXY)
         assert (done.returncode, proxy) == (2, []), done.stderr
-        assert f"by the link {name}, would go to elsewhere.example" in " ".join(done.stderr.split())
+        assert f"by the link {name}, would be sent to elsewhere.example" in " ".join(done.stderr.split())
     done = run_code_commit(project_folder, *limit, "--base-url", f"openai:{ELSEWHERE}", env=PROXY)
     assert (done.returncode, bool(proxy)) == (3, True), done.stderr
     assert run_code_commit(project_folder, *limit, env=PROXY).returncode == 3
@@ -144,8 +146,8 @@ def test_without_a_key_nothing_goes_to_an_address_of_config_alone(project_folder
     done = run_code_commit(project_folder, *words, env=PROXY)
     assert (done.returncode, proxy) == (2, []), done.stderr
     said = " ".join(done.stderr.split())
-    assert "without a key, would go to elsewhere.example, which only agent-config/config.toml names" in said
-    assert f"say so once with --base-url chat:{ELSEWHERE}" in said
+    assert "without a key, would be sent to elsewhere.example, which only agent-config/config.toml names" in said
+    assert f"confirm it once with --base-url chat:{ELSEWHERE}" in said
     assert "or name address and model in your own settings" in said
     done = run_code_commit(project_folder, *words, "--base-url", f"chat:{ELSEWHERE}", env=PROXY)
     assert (done.returncode, bool(proxy)) == (3, True), done.stderr
@@ -201,7 +203,7 @@ def test_a_key_of_the_users_goes_to_a_port_of_this_machine_only_where_they_named
             done = run_code_commit(project_folder, *words, "--sandbox", "off", env=env)
             said = " ".join((done.stdout + done.stderr).split())
             assert (done.returncode, server.requests) == (2, []), said
-            assert f"CODE_COMMIT_CHAT_API_KEY would go to {server.url.removeprefix('http://')}" in said
+            assert f"CODE_COMMIT_CHAT_API_KEY would be sent to {server.url.removeprefix('http://')}" in said
         named = run_code_commit(project_folder, "-m", "x", "--sandbox", "off", "--base-url", server.url, env=env)
         assert named.returncode == 0, named.stderr
         assert run_code_commit(project_folder, "check", "-m", "x", "--sandbox", "off", env=env).returncode == 0
@@ -249,7 +251,7 @@ def test_where_nothing_can_be_remembered_it_is_named_each_time(
     assert done.returncode == 3, done.stderr
     done = run_code_commit(project_folder, *limit, env=env)
     assert done.returncode == 2
-    assert ("say so once" in done.stderr) == (place == "not writable")
+    assert ("confirm it once" in done.stderr) == (place == "not writable")
     assert not (project_folder / "state").exists()
     assert not (project_folder / ".local").exists()
 

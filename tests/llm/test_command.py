@@ -178,7 +178,7 @@ def test_no_project_names_a_program(setting, project_folder, tmp_path, run_code_
     )
     done = run_code_commit(project_folder, "--rollup", "select")
     assert (done.returncode, list((tmp_path / "program").glob("*.prompt"))) == (2, [])
-    assert f"agent-config/config.toml: command: as {setting} is the user's, not a project's" in " ".join(
+    assert f"agent-config/config.toml: only your own config.toml may set command: as {setting}" in " ".join(
         done.stderr.split()
     )
 

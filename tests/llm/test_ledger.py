@@ -179,7 +179,7 @@ def test_a_chat_server_is_asked_for_no_count():
 
 def test_a_limit_is_named_by_its_place():
     own = Settings(max_cost=0.000001, sources={USER: {"max_cost": 0.000001}})
-    told = "your own config.toml's max_cost of 1e-06 is too little to ask openai:gpt-6.2-sol: "
+    told = "your own config.toml's max_cost of 1e-06 is too low for openai:gpt-6.2-sol: "
     with pytest.raises(TooLittleMoneyError, match=re.escape(told)):
         require_money(SOL, own, LONG)
     (limit,) = own.origin("max_cost", "1e-06")[:1]

@@ -187,7 +187,7 @@ def test_an_unpacked_archive_runs_no_program_and_reads_no_secret(config, named, 
     write(project_folder / "agent-config", address + config)
     done = run_code_commit(project_folder, "--llm-timeout", "1", env={"HTTPS_PROXY": "http://127.0.0.1:9"})
     assert done.returncode == 2
-    assert f"agent-config/config.toml: {named} is the user's, not a project's" in " ".join(done.stderr.split())
+    assert f"agent-config/config.toml: only your own config.toml may set {named}" in " ".join(done.stderr.split())
 
 
 def test_a_header_may_bring_the_key_itself(project, user):

@@ -73,7 +73,7 @@ class LoggedRun:
     @property
     def headline(self) -> Headline:
         if self.record.undone:
-            return Headline(f"{self._ending.text}, then undone: its changes are no longer in the tree", "wait")
+            return Headline(f"{self._ending.text} (undone since: its changes are no longer in the tree)", "wait")
         return self._ending
 
     @property

@@ -501,7 +501,7 @@ def test_a_run_that_was_undone_says_so_and_offers_no_undo(undos: int, project_fo
     html = run_code_commit(project_folder, "log", "--html", "-", run.name).stdout
     row = run_code_commit(project_folder, "log").stdout.splitlines()[1]
     is_undone = undos == 1
-    ending = "The build passes, then undone" if is_undone else "The build passes"
+    ending = "The build passes (undone since" if is_undone else "The build passes"
     assert (f"{ending}: its" in markdown, ending in markdown.splitlines()[0]) == (is_undone, True)
     assert ("no longer in the tree" in html, "code-commit undo 20" not in html) == (is_undone, is_undone)
     assert ("no longer in the tree" in one, " undone " in row) == (is_undone, is_undone)
