@@ -172,7 +172,9 @@ class DeclinedError(CodeCommitError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.complaint = f"the LLM says that it cannot: {self}\nFix that, or say more in the task (-m), then run again."
+        self.complaint = (
+            f"the LLM says that it cannot do this: {self}\nFix that, or say more in the task (-m), then run again."
+        )
 
 
 def in_words(violations: Iterable[Violation], more: int) -> list[str]:

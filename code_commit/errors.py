@@ -7,7 +7,7 @@
       LLMError                3  llm_error      the LLM could not be called
         OverBudgetError                         the next call could exceed --max-cost
       RejectedResponseError   4  rejected       the response cannot be used (in `changes`: it carries violations)
-      DeclinedError           4  declined       the LLM says that it cannot (in `changes`)
+      DeclinedError           4  declined       the LLM says that it cannot do this (in `changes`)
       MachineError            5  build_error    something beside the code and the LLM failed
         BuildError                              build.sh could not be run, or broke a protected file
         ApplyError                              the files could not be written; the tree is as it was before

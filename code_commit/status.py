@@ -39,21 +39,21 @@ class Status(StrEnum):
     NOT_SET_UP = "not_set_up", "not set up", 2, "bad", "Not set up", RECORDED, UNJUDGED
     LLM_ERROR = "llm_error", "LLM error", 3, "bad", "The LLM could not be called", RECORDED, RESUMABLE
     REJECTED = "rejected", "rejected", 4, "bad", "The response was rejected", RECORDED, FINAL
-    DECLINED = "declined", "declined", 4, "bad", "The LLM says that it cannot", RECORDED, FINAL
+    DECLINED = "declined", "declined", 4, "bad", "The LLM says that it cannot do this", RECORDED, FINAL
     BUILD_ERROR = (
-        *("build_error", "machine error", 5, "bad", "The build could not be run, or files not be written"),
+        *("build_error", "machine error", 5, "bad", "The build could not run, or files could not be written"),
         *(RECORDED, RESUMABLE),
     )
     REFUSED = "refused", "refused", 2, "bad", "Refused", RECORDED
     INTERNAL_ERROR = "internal_error", "internal error", 70, "bad", "A bug in code-commit", RECORDED, RESUMABLE
     INTERRUPTED = "interrupted", "interrupted", 130, "wait", "Interrupted", RECORDED, RESUMABLE, UNJUDGED
 
-    KILLED = "killed", "killed", 70, "bad", "Killed while it ran"
+    KILLED = "killed", "killed", 70, "bad", "Killed while running"
     NOT_APPROVED = "not_approved", "not approved", 4, "bad", "The answer was not approved"
     DRY_RUN = "dry_run", "dry run", 0, "good", "Verified, nothing was changed"
 
     NOT_VERIFIED = "not_verified", "not verified", 1, "bad", "The build passes, but the files of `verify` fail", FINAL
-    UNFIT = "unfit", "unfit", 1, "bad", "The tests do not tell the solution"
+    UNFIT = "unfit", "unfit", 1, "bad", "The tests do not detect the solution"
     TIMED_OUT = "timed_out", "timed out", 143, "bad", "Timed out"
     MACHINE_FAILED = "machine_failed", "machine failed", 5, "bad", "The machine failed", UNJUDGED
 

@@ -561,7 +561,7 @@ def test_the_reason_of_an_llm_that_declines_stands_first_in_every_sink(rollback,
     answers = recorded(project_folder, WRONG, f"^^^cannot\n{reason}^^^end\n")
     done = run_code_commit(project_folder, *answers, *options)
     assert done.returncode == 4
-    assert done.stderr.startswith("code-commit: the LLM says that it cannot: gcc is missing, and ***")
+    assert done.stderr.startswith("code-commit: the LLM says that it cannot do this: gcc is missing, and ***")
     assert "\n  Line 20.\n  Fix that" in done.stderr
     record = load_run_record(done.stdout)
     assert (record.status, record.attempts[1].verdict, record.attempts[1].changes) == ("declined", "declined", [])
@@ -575,10 +575,10 @@ def test_the_reason_of_an_llm_that_declines_stands_first_in_every_sink(rollback,
     assert log.split("\n")[1:3] == ["status    declined (exit code 4)", f"          {record.message.split(chr(10))[0]}"]
     assert log.count("Line 20.") == 1
     markdown = run_code_commit(project_folder, "log", "--markdown").stdout
-    assert markdown.index("## ✗ code-commit: The LLM says that it cannot") < markdown.index("gcc is missing")
+    assert markdown.index("## ✗ code-commit: The LLM says that it cannot do this") < markdown.index("gcc is missing")
     assert markdown.index("Line 20.") < markdown.index("Run: ")
     page = run_code_commit(project_folder, "log", "--html", "-").stdout
-    assert page.index("The LLM says that it cannot") < page.index("gcc is missing") < page.index("The task")
+    assert page.index("The LLM says that it cannot do this") < page.index("gcc is missing") < page.index("The task")
     assert run_code_commit(project_folder, "diff").returncode == 0
     assert "nothing to resume" in run_code_commit(project_folder, "resume", record.run).stderr
     without_key(project_folder / "agent-config/logs", done.stderr, done.stdout, log, markdown, page)

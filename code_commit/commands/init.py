@@ -1,4 +1,4 @@
-"""`code-commit init`: write what a project lacks to be worked on; touch nothing that exists."""
+"""`code-commit init`: write what a project lacks to be worked on; change no file that exists but .gitignore."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -39,8 +39,8 @@ config.toml, an empty query.txt and a supervisor.sh; a build.sh that fits what
 it finds (pyproject.toml, package.json, Cargo.toml, go.mod, Makefile ...) and
 names what it leaves out or cannot test; and lines of .gitignore, /agent-config
 first, then installed packages and what that build makes (.venv, target).
-Touches nothing that exists. With --user it writes your own config.toml for all
-projects instead, in ~/.config/code-commit ($XDG_CONFIG_HOME)."""
+Changes no other file that exists. With --user it writes your own config.toml
+for all projects instead, in ~/.config/code-commit ($XDG_CONFIG_HOME)."""
 
 EXAMPLES = """\
 code-commit init

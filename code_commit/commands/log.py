@@ -92,7 +92,7 @@ class Arguments:
     stats: Annotated[
         str | None,
         "OUT",
-        "print what all runs, or a fleet's in OUT, solved and cost, by model",
+        "print by model how many runs passed, and their cost; with OUT, of a fleet",
         {"nargs": "?", "const": ""},
     ] = None
 

@@ -231,7 +231,7 @@ def test_apply_of_a_text_that_declines_says_so_and_ends_with_4(options, root: Pa
     before = tree(root)
     done = run_code_commit(root, "apply", *options, "-", stdin="^^^cannot\nno gcc\n^^^end\n")
     assert (done.returncode, tree(root)) == (4, before)
-    assert "the LLM says that it cannot: no gcc\n" in done.stderr
+    assert "the LLM says that it cannot do this: no gcc\n" in done.stderr
     assert (latest(root)["status"], latest(root)["message"]) == ("declined", "no gcc")
 
 

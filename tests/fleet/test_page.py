@@ -71,7 +71,7 @@ def test_the_page_of_a_task_shows_its_patch_and_no_tree(out):
     assert 'href="../index.html"' in page
     assert "code-commit undo" not in page
     killed = (out / "b" / "index.html").read_text()
-    assert "Killed while it ran" in killed
+    assert "Killed while running" in killed
     assert "code-commit resume" not in killed
 
 

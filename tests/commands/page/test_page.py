@@ -542,7 +542,7 @@ def test_counts_that_contradict_one_another_still_make_a_page(hostile: Path):
 def test_a_killed_run_says_so(hostile: Path, run_code_commit: Run):
     (folder,) = (hostile / "agent-config/logs").iterdir()
     embellish(folder, status="running", exit_code=None, pid=2**22 - 3)
-    assert "Killed while it ran" in Page(page_of(hostile)).text
+    assert "Killed while running" in Page(page_of(hostile)).text
 
 
 @pytest.mark.slow
