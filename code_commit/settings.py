@@ -31,7 +31,7 @@ BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0",
 USER, FILE, LOG, ENVIRONMENT, COMMAND_LINE, SERVER = (
     *("your own config.toml", "config.toml", "log", "environment", "options", "server"),
 )
-"""The sources of settings. The log of a resumed run has all settings but those of the facet REACH."""
+"""The sources of settings. The log of a resumed run has no settings of the facet REACH."""
 
 
 Options = Mapping[str, object]

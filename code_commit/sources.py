@@ -21,7 +21,6 @@ from code_commit.settings import (
     FILE,
     KEYS_VARIABLE,
     LOG,
-    LOGGED,
     OPTIONS,
     PRICE,
     PROGRAM,
@@ -44,12 +43,16 @@ _NO_SETTINGS = (
     *(USER_VARIABLE, "CODE_COMMIT_PACKAGE"),
 )
 """docs/ci-examples install the package that the last one names."""
-_GIVEN = (ENVIRONMENT, COMMAND_LINE)
 
 
-def load_settings(project: Project, options: Options, environment: Mapping[str, str] = os.environ) -> Settings:
-    """Merge the options with environment, config.toml and the user's own. Raises NotSetUpError with all problems."""
-    problems: dict[str, list[str]] = {source: [] for source in (USER, FILE, ENVIRONMENT, COMMAND_LINE)}
+def load_settings(
+    project: Project, options: Options, environment: Mapping[str, str] = os.environ, logged: Options | None = None
+) -> Settings:
+    """Merge the options with environment, config.toml and the user's own. Raises NotSetUpError with all problems.
+
+    `logged` are the settings of the log of a run that is resumed.
+    """
+    problems: dict[str, list[str]] = {source: [] for source in (USER, FILE, ENVIRONMENT, COMMAND_LINE, LOG)}
     shown_path = f"{AGENT_CONFIG}/{CONFIG_FILE}"
     sources = {
         USER: read_user_settings(project, environment, problems[USER]),
@@ -58,11 +61,11 @@ def load_settings(project: Project, options: Options, environment: Mapping[str, 
         COMMAND_LINE: _checked(options, problems[COMMAND_LINE]),
     }
     problems[FILE] += explain_what_is_the_users(sources[FILE], shown_path)
-    if options.keys() >= {*LOGGED}:
-        sources = _as_resumed(sources | ({FILE: {}} if problems[FILE] else {}))
-        variables = read_environment(environment, [])
-        problems[FILE] = _explain_programs_of_log(sources[LOG], sources[USER], variables)
-        problems[ENVIRONMENT] = []
+    if logged is not None:
+        kept, places = _checked(logged, problems[LOG]), (sources[USER], sources[ENVIRONMENT], sources[COMMAND_LINE])
+        problems[LOG] += _explain_programs_of_log(kept, *places)
+        sources = _as_resumed(sources | ({FILE: {}} if problems[FILE] else {}), kept)
+        problems[FILE], problems[ENVIRONMENT] = [], []
     if told := [problem for each in problems.values() for problem in each]:
         raise NotSetUpError("\n".join(told))
     values = {name: value for given in sources.values() for name, value in given.items()}
@@ -72,17 +75,20 @@ def load_settings(project: Project, options: Options, environment: Mapping[str, 
     )
 
 
-def _as_resumed(sources: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the sources of a resumed run, whose options are those of its log: of the others it takes the REACH alone.
+def _as_resumed(sources: Mapping[str, dict[str, Any]], logged: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the sources of a resumed run: of what its log has, environment and files give the REACH alone.
 
-    Beside it stands the address that it is for.
+    Beside it stands the address that it is for. Of what the log lacks they give all, as they do to a new run. An
+    address among the options is for the models of the log.
     """
-    reach = {*settings_for(Facet.REACH)}
-    kept = reach | {*settings_for(Facet.MODEL), "base_url", "fallback_base_url"}
-    logged = {name: value for name, value in sources[COMMAND_LINE].items() if name not in reach}
-    of_project = {name: value for name, value in sources[FILE].items() if name in kept}
-    given = {place: {name: sources[place][name] for name in reach & sources[place].keys()} for place in _GIVEN}
-    return {USER: sources[USER], FILE: of_project, LOG: logged, **given}
+    models, reach = settings_for(Facet.MODEL), settings_for(Facet.REACH)
+    addresses = {*models, "base_url", "fallback_base_url"}
+    log = {name: value for name, value in logged.items() if name not in reach}
+    of_project = {name: value for name, value in sources[FILE].items() if name in addresses or name not in log}
+    variables = {name: value for name, value in sources[ENVIRONMENT].items() if name not in log}
+    options = sources[COMMAND_LINE]
+    asked = {name: log[name] for name in models if name in log} if "base_url" in options else {}
+    return {USER: sources[USER], FILE: of_project, LOG: log, ENVIRONMENT: variables, COMMAND_LINE: asked | options}
 
 
 def explain_what_is_the_users(given: Mapping[str, Any], shown_path: str) -> list[str]:

@@ -237,7 +237,7 @@ def test_a_run_that_cannot_begin_raises(project_folder: Path):
         ({"query": " "}, "describe it with query="),
         ({"query": "x", "model": ""}, "for any other server set model=chat:NAME and base_url=URL"),
         ({"query": "x", "model": "chat:x"}, "model=chat: needs base_url="),
-        ({"query": "x", "model": "gemini", "max_cost": 0.000001}, "max_cost=1e-06 is too little"),
+        ({"query": "x", "model": "gemini", "max_cost": 0.000001}, "max_cost=1e-06 is too low"),
     ],
 )
 def test_a_problem_of_a_call_names_its_arguments(arguments, message, project_folder: Path):

@@ -17,9 +17,9 @@ from code_commit.fleet.tasks import FleetTask, with_defaults_of_user
 from code_commit.llm.addresses import require_address
 from code_commit.llm.keys import find_secrets, load_keys
 from code_commit.llm.models import check_base_url, choose_model
-from code_commit.llm.vendor import LlmConfig
+from code_commit.llm.vendor import ApiKey, LlmConfig
 from code_commit.project import Project, find_project, find_user_folder
-from code_commit.settings import COMMAND_LINE, USER, Facet, Price, Settings, settings_for
+from code_commit.settings import COMMAND_LINE, ENVIRONMENT, LOG, USER, Facet, Price, Settings, settings_for
 from code_commit.sources import explain_overruled, load_settings, read_user_settings
 
 KEY, OTHER_KEY = "sk-user-0123456789", "sk-other-0123456789"
@@ -70,14 +70,44 @@ def test_protect_adds_tables_merge_by_key_other_lists_are_replaced(project, user
     assert settings.provenance == (
         "protect from options; protect, allow, prices from config.toml; protect, prices from your own config.toml"
     )
-    resumed = load_settings(project, Settings(protect=("d",)).as_record(), {})
+    resumed = load_settings(project, {}, {}, Settings(protect=("d",)).as_record())
     assert (resumed.protect, resumed.prices) == (("d",), {}), "a log has all that its run had"
 
 
 def test_an_option_stands_before_a_variable_in_a_resumed_run_too(project):
-    options = Settings().as_record() | {"key_command": "option"}
-    resumed = load_settings(project, options, {"CODE_COMMIT_KEY_COMMAND": "variable"})
+    options, variables = {"key_command": "option"}, {"CODE_COMMIT_KEY_COMMAND": "variable"}
+    resumed = load_settings(project, options, variables, Settings().as_record())
     assert (resumed.key_command, resumed.source_of("key_command")) == ("option", COMMAND_LINE)
+
+
+LOGS = {
+    "a log": {},
+    "one of a version that had a setting less": {"build_timeout"},
+    "one without most": {"max_cost", "protect"},
+}
+
+
+@pytest.mark.parametrize("lacks", LOGS.values(), ids=LOGS)
+def test_a_log_says_who_named_an_address_or_a_program_whatever_it_lacks(lacks, project):
+    """What it lacks a resumed run takes as a new run does; that it is a log does not hang on it."""
+    logged = Settings(model="openai", base_url=ELSEWHERE, max_cost=1.0).as_record()
+    logged = {name: value for name, value in logged.items() if name not in lacks}
+    write(project.agent_config, "max_cost = 5\nmax_repairs = 9\n")
+    settings = load_settings(project, {"max_repairs": 1}, {"CODE_COMMIT_BUILD_TIMEOUT": "7"}, logged)
+    assert settings.source_of("base_url") == LOG
+    assert settings.source_of("build_timeout") == (ENVIRONMENT if "build_timeout" in lacks else LOG)
+    assert (settings.max_cost, settings.max_repairs) == (5 if "max_cost" in lacks else 1, 1)
+    with pytest.raises(NotSetUpError, match="which only the log of this run names"):
+        require_address(LlmConfig(choose_model("openai"), ApiKey("openai", KEY, "a variable"), settings), project)
+    with pytest.raises(NotSetUpError, match="the log of this run names the program command:x"):
+        load_settings(project, {}, {}, logged | {"model": "command:x"})
+
+
+def test_an_address_named_to_resume_is_for_the_model_of_the_log(project):
+    logged = Settings(model="openai", base_url="https://old.example").as_record()
+    settings = load_settings(project, {"base_url": ELSEWHERE}, {}, logged)
+    assert settings.source_of("base_url") == COMMAND_LINE
+    assert check_base_url(choose_model("openai"), settings) == ELSEWHERE
 
 
 def test_a_project_that_overrules_what_guards_the_user_is_told(project_folder, user, run_code_commit: Run):
@@ -123,7 +153,8 @@ def test_resume_passes_over_settings_of_a_project_that_a_run_refuses(line, proje
     write(project.agent_config, line)
     with pytest.raises(NotSetUpError, match=r"agent-config/config\.toml: "):
         load_settings(project, {}, {})
-    assert load_settings(project, Settings(model="chat:m").as_record(), {})._replace(sources={}) == Settings("chat:m")
+    logged = Settings(model="chat:m").as_record()
+    assert load_settings(project, {}, {}, logged)._replace(sources={}) == Settings("chat:m")
 
 
 @pytest.mark.parametrize(
@@ -288,11 +319,11 @@ def test_an_address_of_a_log_that_the_users_own_settings_name_too_is_confirmed(p
     give_key(user)
     key = load_keys(project, {})["openai"]
     record = Settings(model="openai:gpt-6.2-sol", base_url=ELSEWHERE).as_record()
-    settings = load_settings(project, record, {})
+    settings = load_settings(project, {}, {}, record)
     assert require_address(LlmConfig(choose_model("openai"), key, settings), project) == ELSEWHERE
     write(user, f'model = "chat:m"\nbase_url = "{ELSEWHERE}"\n')
     with pytest.raises(NotSetUpError, match="which only the log of this run names"):
-        require_address(LlmConfig(choose_model("openai"), key, load_settings(project, record, {})), project)
+        require_address(LlmConfig(choose_model("openai"), key, load_settings(project, {}, {}, record)), project)
 
 
 def test_the_users_address_is_for_the_models_of_its_provider_alone(project, user):

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -173,7 +173,7 @@ def inspect_run(project: Project, options: Options, inputs: RunInputs, word: Wor
     if "build" in needs:
         warn = partial(report.warn, kind="build")
         report.ask(BUILD_SCRIPT, lambda: check_build_script(project, environment, warn))
-    if settings := _load_settings(report, project, options, environment):
+    if settings := _load_settings(report, project, options, inputs):
         _plan_with(report, project, inputs, settings, query)
         return report
     if "tree" in needs:
@@ -339,11 +339,10 @@ def _check_ignored(report: Report, project: Project) -> None:
     report.ask("git", lambda: check_nothing_is_tracked(project), lambda _: note)
 
 
-def _load_settings(
-    report: Report, project: Project, options: Options, environment: Mapping[str, str]
-) -> Settings | None:
+def _load_settings(report: Report, project: Project, options: Options, inputs: RunInputs) -> Settings | None:
     """Return the settings, which also tell a chat key from a dummy that no prompt or file is refused for."""
-    settings = report.ask("settings", lambda: load_settings(project, options, environment), lambda it: it.provenance)
+    environment, load = inputs.environment, partial(load_settings, project, options, inputs.environment, inputs.logged)
+    settings = report.ask("settings", load, lambda it: it.provenance)
     report.warn(*find_user_folder(project, environment).warnings, *(explain_overruled(settings) if settings else ()))
     if settings and (settings.base_url or settings.fallback_base_url):
         report.redactor = Redactor(find_secrets(project, environment, settings.base_url, settings.fallback_base_url))

@@ -28,14 +28,20 @@ from code_commit.llm.vendor import LlmConfig
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.prompts.layout import FailedBuild, SystemPrompts, Task, make_task
 from code_commit.redaction import Redactor
-from code_commit.runs.record import BuildResult, RunEntry
+from code_commit.runs.record import BuildResult, RunEntry, RunRecord
 from code_commit.runs.review import TreeState
-from code_commit.settings import Settings
+from code_commit.settings import LOGGED, Options, Settings
 
 T = TypeVar("T")
 Requirement = Literal["tree", "build", "llm", "query", "prompts"]
 TASK_OF_REPAIR = "Make the build pass."  # where nobody says more
 _ALL: frozenset[Requirement] = frozenset({"tree", "build", "llm", "query", "prompts"})
+
+
+def logged_in(record: RunRecord) -> Options:
+    """Return those settings of a run's log that still exist, and its model."""
+    known = {name: value for name, value in record.options.items() if name in LOGGED}
+    return known | ({"model": record.model} if record.is_main and record.model else {})
 
 
 class RunInputs(NamedTuple):
@@ -66,6 +72,11 @@ class RunInputs(NamedTuple):
     def is_main(self) -> bool:
         """Whether an LLM is asked for a change."""
         return self.command in ("run", "repair")
+
+    @property
+    def logged(self) -> Options | None:
+        """The settings of the log that is continued."""
+        return logged_in(self.resumed.record) if self.resumed else None
 
     @property
     def resumes_run(self) -> bool:

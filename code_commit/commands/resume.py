@@ -15,6 +15,7 @@ from code_commit.apply.plan import require_fit_paths
 from code_commit.apply.recover import recover
 from code_commit.apply.restore import changed_since
 from code_commit.check import RunInputs, plan_run
+from code_commit.check.plan import logged_in
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase, parse_codebase
 from code_commit.commands.approve import approval_of
@@ -25,7 +26,6 @@ from code_commit.errors import EXIT_SUCCESS, CodeCommitError, NotSetUpError
 from code_commit.files import open_regular, read_regular_file
 from code_commit.first_build import with_first_output
 from code_commit.interrupts import interruptible
-from code_commit.llm.addresses import remember_address
 from code_commit.llm.keys import key_of, load_keys
 from code_commit.llm.models import check_base_url, choose_model
 from code_commit.llm.vendor import LlmConfig
@@ -47,7 +47,7 @@ from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.runs.replies import read_reply
 from code_commit.runs.words import headline_of
-from code_commit.settings import LOGGED, Facet, Options, settings_for
+from code_commit.settings import Facet, Options, settings_for
 from code_commit.sources import load_settings, validate_settings
 from code_commit.start import start_run
 from code_commit.terminal import shown
@@ -89,18 +89,13 @@ def _resume(project: Project, name: str, options: Options, progress: Progress) -
     for why in passed_over:
         progress.say(f"passed over: {why}")
     progress.say(f"resuming {record.run}")
-    settings = {**_options_of(record), **options}
-    if "base_url" in options:  # merged with the run's settings, it does not tell who named it
-        told = remember_address(_llm_of(project, settings), project, named=True)
-        if told:
-            progress.say(told)
     if record.command == "rollup":
-        return _continue_choice(project, found, settings, progress)
-    _tell_kept_llm(project, settings, options, progress)
+        return _continue_choice(project, found, options, progress)
+    _tell_kept_llm(project, record, options, progress)
     inputs = _inputs_of(found, project)
     if inputs.codebase is None and record.request and not record.attempts:  # killed in its first build, or soon after
-        return show_end(project, run_main_job(project, settings, progress, inputs))
-    plan = plan_run(project, settings, inputs)
+        return show_end(project, run_main_job(project, options, progress, inputs))
+    plan = plan_run(project, options, inputs)
     if plan.lack:
         raise plan.lack
     if plan.codebase is None:
@@ -167,7 +162,10 @@ def _end_of(record: RunRecord) -> str:
 def _require_fit(folder: Path, record: RunRecord, project: Project) -> None:
     """Raise NotSetUpError unless the run's settings and model are known and all that its next step needs is there."""
     _check_tree(folder, record, project)
-    _options_of(record)
+    try:
+        validate_settings(logged_in(record))
+    except NotSetUpError as error:
+        raise NotSetUpError(f"{record.run} cannot be resumed: its settings are those of another version") from error
     try:
         if record.model:
             choose_model(record.model)
@@ -233,15 +231,6 @@ def _command_of(record: RunRecord) -> Literal["run", "repair"]:
     return "repair" if record.command == "repair" or record.request.get("repairs") else "run"
 
 
-def _options_of(record: RunRecord) -> Options:
-    """Return the run's settings that still exist, and its model. Raises NotSetUpError."""
-    known = {name: value for name, value in record.options.items() if name in LOGGED}
-    try:
-        return validate_settings(known) | ({"model": record.model} if record.is_main and record.model else {})
-    except NotSetUpError as error:
-        raise NotSetUpError(f"{record.run} cannot be resumed: its settings are those of another version") from error
-
-
 def _request_of(record: RunRecord) -> CodebaseRequest:
     """Return what the choice of files was asked for. Raises NotSetUpError."""
     from pydantic import TypeAdapter, ValidationError  # `--help` does without
@@ -253,18 +242,18 @@ def _request_of(record: RunRecord) -> CodebaseRequest:
         raise NotSetUpError(f"{record.run} cannot be resumed: its run.json has no codebase to make") from error
 
 
-def _llm_of(project: Project, options: Options) -> LlmConfig:
-    settings, keys = load_settings(project, options), load_keys(project)
+def _llm_of(project: Project, options: Options, logged: Options | None = None) -> LlmConfig:
+    settings, keys = load_settings(project, options, logged=logged), load_keys(project)
     llm = LlmConfig(choose_model(settings.model, keys, keys.unfit), None, settings)
     with suppress(NotSetUpError):  # the plan says it
         return llm._replace(key=key_of(llm, keys, project.root))
     return llm
 
 
-def _tell_kept_llm(project: Project, kept: Options, options: Options, progress: Progress) -> None:
+def _tell_kept_llm(project: Project, record: RunRecord, options: Options, progress: Progress) -> None:
     """Say which model and address the run keeps, where a new run would take others."""
     with suppress(NotSetUpError):
-        own, new = _llm_of(project, kept), _llm_of(project, options)
+        own, new = _llm_of(project, options, logged_in(record)), _llm_of(project, options)
         address = check_base_url(own.choice, own.settings)
         if (own.choice, address) != (new.choice, check_base_url(new.choice, new.settings)):
             ways = "--base-url changes the address; for another model start a new run with --model NAME"

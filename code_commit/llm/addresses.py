@@ -73,11 +73,11 @@ def _is_users_own(llm: LlmConfig, url: str, role: str) -> bool:
     return False
 
 
-def remember_address(llm: LlmConfig, project: Project, role: str = "", *, named: bool = False) -> str:
-    """Remember an address for this project if an option names it, or if `named` says so; return what to say of it."""
+def remember_address(llm: LlmConfig, project: Project, role: str = "") -> str:
+    """Remember an address for this project if an option names it; return what to say of it."""
     url = check_base_url(llm.choice, llm.settings, role)
     name, provider = _setting_of(llm, project, url, role), llm.choice.provider
-    by_option = named or llm.settings.source_of(name) == COMMAND_LINE
+    by_option = llm.settings.source_of(name) == COMMAND_LINE
     memory = _memory(project)
     if not name or not by_option or memory is None or _is_remembered(project, provider, url):
         return ""

@@ -80,9 +80,9 @@ def open_run_log(
 def reopen_run_log(
     project: Project, run: RunEntry, settings: Settings, listener: Progress, before_end: BeforeEnd | None = None
 ) -> "RunLog":
-    """Return the log of a run that is resumed; its record gets the settings that it lacks."""
+    """Return the log of a run that is resumed; its record gets the settings that it goes on with."""
     record = run.record
-    record.options = settings.as_record() | record.options
+    record.options |= settings.as_record()
     record.status = Status.RUNNING
     record.exit_code, record.message, record.finished, record.error = None, None, None, None
     record.schema_version = records.SCHEMA_VERSION

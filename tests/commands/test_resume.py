@@ -14,7 +14,7 @@ from command import CODE_COMMIT, Run, Start, chess_board, git, recorded, the_log
 from fake_server import FakeServer, Fault
 from forked_command import ForkedProcess
 
-from code_commit.commands.resume import _answered, _find_resumable, _inputs_of, _options_of, _resume
+from code_commit.commands.resume import _answered, _find_resumable, _inputs_of, _resume
 from code_commit.errors import NotSetUpError
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
@@ -784,7 +784,7 @@ def test_what_a_run_began_with_is_what_it_goes_on_with(command, request_of_it, g
     fresh = request_of_it.get("fresh") is True
     assert (inputs.command, inputs.query, inputs.resumed, inputs.fresh) == (going_on, "Do it.\n", found, fresh)
     assert (inputs.codebase.shown if inputs.codebase else None) == (None if is_choice else sights[-1])
-    kept = _options_of(log.record)
+    kept = inputs.logged
     assert (kept["keep_runs"], kept.get("model")) == (7, "" if is_choice else "chat:m")
 
 
@@ -792,9 +792,10 @@ def test_settings_that_a_record_lacks_are_those_of_now(root: Path, run_code_comm
     assert run_code_commit(root, *recorded(root, WRONG)).returncode == 3
     rewrite_record(root, options={"a": 1})
     recorded(root, WRONG, RIGHT)
-    done = resume(root, run_code_commit)
+    done = resume(root, run_code_commit, "--build-timeout", "77")
     assert done.returncode == 0, done.stderr
-    assert json.loads((the_log(root) / "run.json").read_text())["options"]["max_repairs"] == 3
+    options = json.loads((the_log(root) / "run.json").read_text())["options"]
+    assert (options["max_repairs"], options["build_timeout"]) == (3, 77), "and it says what the run went on with"
 
 
 LATER = {
@@ -874,7 +875,7 @@ def test_a_resumed_run_goes_on_with_its_settings_but_for_those_that_are_named_no
     plan = SimpleNamespace(lack=None, codebase="a codebase", settings="settings")
     after = SimpleNamespace(codebase="a codebase", settings="settings of the plan with it")
     for name, stand_in in {
-        "plan_run": lambda _, settings, inputs: steps.append((settings, inputs.resumed.folder)) or plan,
+        "plan_run": lambda _, options, inputs: steps.append((options, inputs.logged, inputs.resumed.folder)) or plan,
         "with_first_output": lambda *given: steps.append((given[0], given[1])) or after,
         "approval_of": lambda *given: ("approval", *given),
         "start_run": start,
@@ -882,7 +883,8 @@ def test_a_resumed_run_goes_on_with_its_settings_but_for_those_that_are_named_no
         monkeypatch.setattr(f"code_commit.commands.resume.{name}", stand_in)
     with pytest.raises(EnoughError):
         _resume(project, "", {"max_repairs": 1, "quiet": True}, progress)
-    (settings, folder), *others = steps
-    assert (settings["keep_runs"], settings["max_repairs"], settings["quiet"], folder) == (7, 1, True, log.folder)
+    (options, logged, folder), *others = steps
+    assert (logged["keep_runs"], logged["max_repairs"], folder) == (7, 2, log.folder)
+    assert options == {"max_repairs": 1, "quiet": True}
     approve = ("approval", "settings of the plan with it", progress)
     assert others == [(plan, log.folder), ((after, "a codebase", progress), {"approve": approve})]

@@ -511,7 +511,7 @@ def test_what_a_call_cost_that_was_not_made_or_has_no_answer(tmp_path, server):
     prices = {"prices": {"fake": {"input": 10.0, "output": 100.0}}}
     line = task("a", make_repository(tmp_path / "repository"), settings=server.settings | prices)
     not_made = do(line, tmp_path, max_cost=0.01).result
-    assert "--max-cost 0.01 is too little" in not_made.message
+    assert "--max-cost 0.01 is too low" in not_made.message
     assert (not_made.cost_usd, not_made.exit_code, not_made.needed_usd) == (0.0, 2, pytest.approx(0.1593, abs=0.001))
 
 

@@ -52,8 +52,10 @@ def numbered(folder: Path) -> str:
     )
 
 
-def reach_in(project: Project, model: str = "", options: dict | None = None, role: str = ""):
-    settings = load_settings(project, options or {}, {"TOKEN": TOKEN})
+def reach_in(
+    project: Project, model: str = "", options: dict | None = None, role: str = "", logged: dict | None = None
+):
+    settings = load_settings(project, options or {}, {"TOKEN": TOKEN}, logged)
     choice = choose_model(model or settings.model)
     if role:
         fallback = choose_fallback(choice, settings)
@@ -384,7 +386,7 @@ def test_a_resumed_run_looks_the_headers_up_anew(project_folder, user, run_code_
 def test_resume_takes_a_project_s_headers_for_the_address_beside_them_alone(address, gets_it, project, user):
     write(project.agent_config, f'model = "chat:m"\nbase_url = "{OURS}"\n[headers]\nX-Team = "web"\n')
     record = Settings(model="chat:m", base_url=f"chat:{address}").as_record()
-    assert bool(reach_in(project, options=record).headers) == gets_it
+    assert bool(reach_in(project, logged=record).headers) == gets_it
 
 
 def test_a_certificate_and_its_key_are_files_of_the_users(
