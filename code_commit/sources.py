@@ -78,8 +78,8 @@ def load_settings(
 def _as_resumed(sources: Mapping[str, dict[str, Any]], logged: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the sources of a resumed run: of what its log has, environment and files give the REACH alone.
 
-    Beside it stands the address that it is for. Of what the log lacks they give all, as they do to a new run. An
-    address among the options is for the models of the log.
+    Beside it stands the address that it is for. They give what the log lacks, as they do to a new run. An address among
+    the options is for the models of the log.
     """
     models, reach = settings_for(Facet.MODEL), settings_for(Facet.REACH)
     addresses = {*models, "base_url", "fallback_base_url"}
