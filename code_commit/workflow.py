@@ -56,12 +56,10 @@ def attempt_loop(run: Run) -> RunRecord:
     changed: set[str] = set()
     for number in range(1, task.attempts + 1):
         attempt, prompt = AttemptLog(log, number), conversation.next_prompt()
-        recorded = attempt.recorded_response()
-        shows = attempt.recorded_sight(prompt.shows) if recorded else prompt.shows
-        response = recorded or ask(run.complete, prompt, attempt)
+        response = attempt.recorded_response() or ask(run.complete, prompt, attempt)
 
         try:
-            changed |= change_files(run, response, shows, attempt)
+            changed |= change_files(run, response, attempt.sight(prompt.shows), attempt)
         except RejectedResponseError as rejection:
             if attempt.record.cut_off:
                 log.add_warning("cut-off", cut_off_in_words(attempt.record, len(response.text)))

@@ -753,8 +753,8 @@ def test_each_attempt_goes_on_with_what_the_ones_before_it_left(monkeypatch):
         def recorded_response(self):
             return Response("answer 1", "stop") if self.number == 1 else None
 
-        def recorded_sight(self, made_again):
-            return f"recorded {made_again}"
+        def sight(self, made_now):
+            return f"sight of {made_now}"
 
     class Conversation:
         def __init__(self, *given):
@@ -796,13 +796,13 @@ def test_each_attempt_goes_on_with_what_the_ones_before_it_left(monkeypatch):
     originals = {"snapshot": b"before"}
     assert steps == [
         ("project", settings, "redactor", task, "room"),
-        ("answer 1", "recorded sight 1"),
+        ("answer 1", "sight of sight 1"),
         ("build_failed", 1, Answer("answer 1", ""), builds[1], {"file 1"}, originals),
-        ("answer 2", "sight 3"),
+        ("answer 2", "sight of sight 3"),
         ("was_rejected", 2, Answer("answer 2", ""), rejection),
-        ("answer 3", "sight 5"),
+        ("answer 3", "sight of sight 5"),
         ("build_failed", 3, Answer("answer 3", ""), builds[3], {"file 1", "file 3"}, originals),
-        ("answer 4", "sight 7"),
+        ("answer 4", "sight of sight 7"),
         ("last_build_failed", 4, builds[4], first),
     ]
 

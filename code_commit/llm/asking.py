@@ -73,6 +73,7 @@ class _Asker:
 
     def _ask(self, prompt: Prompt, listener: AttemptLog) -> Response:
         begin_call()
+        listener.prompted(prompt)
         return self.open(self.current).complete(prompt, listener)
 
     def _find_in_log(self, prompt: Prompt, listener: AttemptLog) -> Response | None:

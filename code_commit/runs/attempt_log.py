@@ -14,6 +14,7 @@ from code_commit.runs.build_log import BuildLog, rewritten_files
 from code_commit.runs.diff import FileEdit, diff_files, edits_of, known_text
 from code_commit.runs.log import RunLog, read_sight, shows_of
 from code_commit.runs.record import Attempt, RunRecord
+from code_commit.runs.replies import read_reply
 from code_commit.views import Sight, dump_sight
 
 _LONGEST_NAME = 500
@@ -35,14 +36,22 @@ class AttemptLog:
         self._log, self.record = log, attempts[number - 1]
         self._started = time.monotonic()
         self._responded = self._started
+        self._sent: Prompt | None = None
 
     def asking(self, prompt: Prompt) -> None:
-        query = self._name("query.txt")
-        self._log.write_json(shows_of(query), dump_sight(prompt.shows))
-        self._log.write_text(query, prompt.text)
+        """Begin a call. Log the prompt, unless the answer to that of the log is there or may still come."""
+        if self.record.job_id is None and read_reply(self._log.folder, self.number) is None:
+            self.prompted(prompt)
         self.record.model = self._log.record.asked_model
         self._started = time.monotonic()
         self._log.save("asking")
+
+    def prompted(self, prompt: Prompt) -> None:
+        """Log a prompt that is sent now, once."""
+        if self._sent is not prompt:
+            query, self._sent = self._name("query.txt"), prompt
+            self._log.write_json(shows_of(query), dump_sight(prompt.shows))
+            self._log.write_text(query, prompt.text)
 
     def make_room(self, size: int) -> None:
         """Keep room on the disk for the longest answer, of so many bytes, before anything is sent."""
@@ -136,12 +145,16 @@ class AttemptLog:
             return None
         return Response(text, self.record.finish_reason, self.record.incomplete, self.record.cut_off)
 
-    def recorded_sight(self, made_again: Sight) -> Sight:
-        """Return what the prompt of this attempt of an interrupted run showed, as far as the log of an older version
-        has it. The texts are those of the prompt that was made again.
+    def sight(self, made_now: Sight) -> Sight:
+        """Return what the prompt that was answered showed.
+
+        It is the one made now if that was sent. Else the interrupted run sent it: as far as the log of an older version
+        has it, and with the texts of the prompt made now.
         """
+        if self._sent and self._sent.shows is made_now:
+            return made_now
         kept = read_sight(self._log.folder, self._name("query.txt"))
-        return kept._replace(codebase=made_again.codebase, beside=made_again.beside) if kept else made_again
+        return kept._replace(codebase=made_now.codebase, beside=made_now.beside) if kept else made_now
 
     def restored(self, edits: Sequence[FileEdit]) -> None:
         self._changed(edits)

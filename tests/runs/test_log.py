@@ -200,9 +200,10 @@ def test_a_resumed_run_has_the_answer_its_costs_and_the_settings_that_were_recor
 
     record = load_run_record((log.folder / "run.json").read_bytes())
     assert (record.status, record.exit_code, record.message) == (Status.LLM_ERROR, 5, "gone")
-    record = reopen_run_log(project, RunEntry(log.folder, record), Settings(), progress).record
+    now = settings._replace(max_repairs=9)
+    record = reopen_run_log(project, RunEntry(log.folder, record), now, progress).record
     assert (record.status, record.exit_code, record.message, record.finished) == (Status.RUNNING, None, None, None)
-    assert (record.error, record.options["keep_runs"]) == (None, 7)
+    assert (record.error, record.options["keep_runs"], record.options["max_repairs"]) == (None, 7, 9)
     call, without_usage = record.attempts
     assert (without_usage.usage, without_usage.cost) == (Usage(), Cost()), "an answer, as a refused call is none"
     assert (call.cost, call.usage, call.job_id, call.request_id) == (Cost(3.0, 24.0), usage + usage, None, "r")
@@ -284,9 +285,28 @@ def test_an_attempt_is_what_the_one_before_it_makes_it(command, verdicts, kinds,
 def test_what_a_log_does_not_say_a_prompt_showed_is_taken_from_the_one_that_is_made_again(log: RunLog):
     attempt, views = AttemptLog(log, 1), {"a": Name(1)}
     made_again = Sight({"b": Name(2)}, "codebase", ["beside"])
-    assert attempt.recorded_sight(made_again) == made_again
-    attempt.asking(Prompt("", "", "", shows=Sight(views, "as it was", ["then"], "made", is_partial=True)))
-    assert attempt.recorded_sight(made_again) == Sight(views, "codebase", ["beside"], "made", is_partial=True)
+    assert attempt.sight(made_again) == made_again
+    sent = Sight(views, "as it was", ["then"], "made", is_partial=True)
+    attempt.asking(Prompt("", "", "", shows=sent))
+    assert attempt.sight(sent) is sent
+    assert AttemptLog(log, 1).sight(made_again) == Sight(views, "codebase", ["beside"], "made", is_partial=True)
+
+
+@pytest.mark.parametrize("pending", ["reply", "job", ""])
+def test_an_answer_that_may_still_come_is_to_the_prompt_of_the_log(pending, log: RunLog):
+    """What an interrupted run showed is not what a prompt made now shows: the user may have edited a file since."""
+    query, first = log.folder / "1-query.txt", AttemptLog(log, 1)
+    first.asking(Prompt("", "", "then", shows=Sight({"a": Name(1)}, "")))
+    if pending == "reply":
+        first.replied(200, {}, {"id": "r"})
+    elif pending == "job":
+        first.job_created("a job")
+    again, now = AttemptLog(log, 1), Prompt("", "", "now", shows=Sight({"a": Name(2)}, ""))
+    again.asking(now)
+    assert query.read_text() == ("then" if pending else "now")
+    assert again.sight(now.shows).views == {"a": Name(1 if pending else 2)}
+    again.prompted(now)  # nothing has come
+    assert (query.read_text(), again.sight(now.shows)) == ("now", now.shows)
 
 
 def test_a_run_tells_each_warning_and_each_build_that_ended_once(log: RunLog):
