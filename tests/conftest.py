@@ -24,6 +24,8 @@ from code_commit.project import find_project
 from code_commit.runs.record import load_run_record
 from code_commit.settings import Settings
 
+pytest.register_assert_rewrite("accounts", "stories")
+
 NEEDED_VARIABLES = ("PATH", "HOME", "LANG", "COVERAGE_PROCESS_START", "COVERAGE_FILE")
 PERSONAL = re.compile(
     r"(CODE_COMMIT|GIT|LC|XDG)_.*|.*(_API_KEY|_proxy|_PROXY)"

@@ -1,0 +1,300 @@
+"""An account of a run that the test keeps itself, and its comparison with run.json.
+
+It has three witnesses, and none of them is the log that is to be checked: the turns that the server really played, with
+the requests that it got; the builds, which write down each call; and the tree as the test knows it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fake_apis import Answer
+from scripted_llm import LIMIT, Model, Played, Turn
+
+QUERY = "Make ok.txt say the right word."
+MACHINE_FAILED = 75
+CHANGE = ("action", "path", "lines_added", "lines_removed")
+
+
+@dataclass
+class AttemptAccount:
+    number: int
+    kind: str
+    model: str = ""
+    turn: Turn | None = None
+    cost: float | None = None
+    unsettled: list[float] = field(default_factory=list)
+    prompt: str = field(default="", repr=False)
+    verdict: str | None = None
+    changes: list[tuple[str, str, int, int]] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)  # the exit codes of its builds
+
+    @property
+    def build(self) -> int | None:
+        return self.ends[-1] if self.ends else None
+
+
+@dataclass
+class RunAccount:
+    """What a run must have done by what the witnesses saw. `before` is the tree that it found."""
+
+    command: str
+    models: list[Model]
+    before: dict[str, str]
+    options: dict[str, Any] = field(default_factory=dict)
+    attempts: list[AttemptAccount] = field(default_factory=list)
+    folder: Path = Path()
+    status: str = ""
+    code: int = 0
+    first_build: int | None = None
+    choice: "RunAccount | None" = None
+    given: str = ""  # the output of a build that failed elsewhere
+    rolled_back: bool = False
+    undone: bool = False
+    undoes: "RunAccount | None" = None
+    after: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def most(self) -> int:
+        return 1 if self.options.get("dry_run") else int(self.options.get("max_repairs", 3)) + 1
+
+    @property
+    def end(self) -> str:
+        """Its status as people read it."""
+        return "dry_run" if self.options.get("dry_run") and self.status == "success" else self.status
+
+    @property
+    def paid(self) -> float | None:
+        """What it has cost, its choice of files too; None where nothing was counted."""
+        costs = [attempt.cost for attempt in self.attempts if attempt.cost is not None]
+        costs += [self.choice.paid] if self.choice and self.choice.paid is not None else []
+        return sum(costs) if costs else None
+
+    @property
+    def may_be_paid(self) -> float:
+        mine = sum(sum(attempt.unsettled) for attempt in self.attempts)
+        return mine + (self.choice.may_be_paid if self.choice else 0.0)
+
+    @property
+    def answers(self) -> list[Answer]:
+        mine = [attempt.turn.answer for attempt in self.attempts if attempt.turn]
+        return mine + (self.choice.answers if self.choice else [])
+
+    @property
+    def asked_model(self) -> str:
+        return next((attempt.model for attempt in reversed(self.attempts) if attempt.model), self.models[0].name)
+
+    @property
+    def has_first_answer(self) -> bool:
+        """Whether the log has an answer of the first attempt that writes files."""
+        return self.command == "run" and bool(self.attempts and self.attempts[0].turn and self.attempts[0].turn.files)
+
+    @property
+    def touched(self) -> dict[str, str | None]:
+        """The files that its answers changed, with what was there before."""
+        paths = {path for attempt in self.attempts if attempt.verdict == "applied" for _, path, *_ in attempt.changes}
+        return {path: self.before.get(path) for path in sorted(paths)}
+
+    def play(self, played: Sequence[Played], tree: dict[str, str], *, is_broken: bool) -> None:
+        """Go on with these requests, changing the tree as the answers want it."""
+        if not played and self.status == "success":
+            return
+        self.status, last = "", self.attempts[-1] if self.attempts else None
+        if last and last.verdict == "applied" and last.build in (None, MACHINE_FAILED):
+            self._build(last, tree, is_broken=is_broken)
+        for play in played:
+            assert not self.status, f"the run had ended as {self.status}, then asked for {play.turn.kind}"
+            attempt = self.attempts[-1] if self.attempts and self.attempts[-1].turn is None else self._begin()
+            model = self.models[0]
+            assert_carried(play, model)
+            attempt.model, attempt.prompt = model.name, play.prompt
+            if play.turn.kind == "refused":
+                if len(self.models) > 1:
+                    self.models = self.models[1:]
+                    attempt.model = self.models[0].name
+                else:
+                    self._end("llm_error", 3)
+            elif not play.turn.answers:
+                attempt.unsettled.append(model.highest(play.prompt))
+            else:
+                attempt.turn, attempt.cost = play.turn, model.cost(play.turn.answer)
+                self._judge(attempt, play.turn, tree, is_broken=is_broken)
+        if self.options.get("rollback") and self.status != "success":
+            self.rolled_back = bool(self.touched)
+            tree.clear()
+            tree |= self.before
+        self.after = dict(tree)
+
+    def _begin(self) -> AttemptAccount:
+        before = self.attempts[-1] if self.attempts else None
+        kind = "repair" if self.command == "repair" else "initial"
+        if before:
+            kind = "retry" if before.verdict in ("rejected", "chosen") else "repair"
+        self.attempts.append(AttemptAccount(len(self.attempts) + 1, kind))
+        return self.attempts[-1]
+
+    def _judge(self, attempt: AttemptAccount, turn: Turn, tree: dict[str, str], *, is_broken: bool) -> None:
+        is_last = attempt.number == self.most
+        if turn.kind in ("empty", "cut"):
+            attempt.verdict, earlier = "rejected", self.attempts[-2:-1]
+            was_cut = turn.kind == "cut" and any(done.turn and done.turn.kind == "cut" for done in earlier)
+            if is_last or was_cut or self.options.get("on_rejected") == "stop":
+                self._end("rejected", 4)
+        elif turn.kind == "choice":
+            attempt.verdict = "chosen"
+            self._end("success", 0)
+        elif turn.kind == "files":
+            attempt.verdict = "chosen"
+            if is_last:
+                self._end("rejected", 4)
+        elif turn.kind == "cannot":
+            attempt.verdict = "declined"
+            self._end("declined", 4)
+        else:
+            new = written(turn, tree)
+            attempt.changes = [change for path, text in new.items() if (change := changed(path, tree.get(path), text))]
+            if self.options.get("dry_run"):
+                self._end("success", 0)
+                return
+            attempt.verdict = "applied"
+            for path, text in new.items():
+                tree.pop(path, None)
+                tree |= {} if text is None else {path: text}
+            self._build(attempt, tree, is_broken=is_broken)
+
+    def _build(self, attempt: AttemptAccount, tree: Mapping[str, str], *, is_broken: bool) -> None:
+        attempt.ends.append(MACHINE_FAILED if is_broken else build_end(tree))
+        if is_broken:
+            self._end("build_error", 5)
+        elif attempt.build == 0:
+            self._end("success", 0)
+        elif attempt.number == self.most:
+            self._end("build_failed", 1)
+
+    def _end(self, status: str, code: int) -> None:
+        self.status, self.code = status, code
+
+
+def written(turn: Turn, tree: Mapping[str, str]) -> dict[str, str | None]:
+    """Return what the files of an answer hold after it."""
+    number = int(match[1]) if (match := re.search(r"\^\^\^find\nline (\d+)\n", turn.text)) else 0
+    line = f"line {number}\n"
+    edited = {"long.txt": tree["long.txt"].replace(line, f"line {number} {turn.word}\n")} if number else {}
+    return {**turn.files, **edited}
+
+
+def changed(path: str, old: str | None, new: str | None) -> tuple[str, str, int, int] | None:
+    """Return a change as run.json has it: action, path, and the lines that came and went."""
+    if old == new:
+        return None
+    before, after = (text.splitlines() if text else [] for text in (old, new))
+    same = len([None for one, other in zip(before, after, strict=False) if one == other])
+    action = "create" if old is None else "delete" if new is None else "replace"
+    return action, path, len(after) - same, len(before) - same
+
+
+def build_end(tree: Mapping[str, str]) -> int:
+    word = tree["ok.txt"]
+    return 0 if word == "ok\n" else len(word)
+
+
+def assert_carried(play: Played, model: Model) -> None:
+    """The request went to this model's own address, with its own name and key, and no other's."""
+    request = play.request
+    assert request.path.startswith(f"/{model.place}/"), (request.path, model)
+    assert request.body["model"] == model.name.partition(":")[2]
+    headers = str(request.headers)
+    assert model.key in headers
+    assert not re.search(f"test-key-of-(?!{model.provider})", headers)
+    limits = [request.body.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens")]
+    limits.append(request.body.get("generation_config", {}).get("max_output_tokens"))
+    assert LIMIT in limits, request.body.keys()
+
+
+def near(one: float | None, other: float | None) -> bool:
+    return (one is None) == (other is None) and abs((one or 0) - (other or 0)) < 1e-9
+
+
+def check_attempt(attempt: AttemptAccount, kept: Any, account: RunAccount) -> None:
+    turn, model = attempt.turn, attempt.model
+    assert (kept["number"], kept["kind"], kept["model"], kept["verdict"]) == (
+        *(attempt.number, attempt.kind, model, attempt.verdict),
+    )
+    assert near(kept["cost_usd"], attempt.cost), (attempt, kept)
+    assert len(kept["unsettled_usd"]) == len(attempt.unsettled), (attempt, kept)
+    assert all(map(near, kept["unsettled_usd"], attempt.unsettled)), (attempt, kept)
+    assert kept["usage"] == (usage_of(turn.answer, model) if turn else None)
+    changes = [tuple(change[name] for name in CHANGE) for change in kept["changes"]]
+    assert sorted(changes) == sorted(attempt.changes)
+    assert (kept["build"] or {}).get("exit_code") == attempt.build
+    assert kept["cut_off"] == (turn is not None and turn.kind == "cut") == (kept["incomplete"] is not None)
+    assert kept["asked"] == (["long.txt"] if turn and turn.kind == "files" else [])
+    assert kept["job_id"] is None or turn is None
+    assert (kept["seconds"] is not None) >= (turn is not None)
+    said = turn.text.split("\n")[0] if turn and turn.files else None
+    assert said is None or kept["notes"].strip() == said
+    assert kept["edits"] == (turn is not None and turn.kind == "edit")
+    same = [done.number for done in account.attempts[: attempt.number - 1] if _is_same(done, attempt)]
+    is_last = attempt.number == account.most or (account.status == "rejected" and attempt is account.attempts[-1])
+    is_compared = (attempt.build not in (0, MACHINE_FAILED, None) or attempt.verdict == "rejected") and not is_last
+    assert kept["same_change_as"] == (same[0] if same and is_compared and "^^^" in turn.text else None)
+    failed = [done.number for done in account.attempts[: attempt.number - 1] if _fails_like(done, attempt)]
+    if is_last:
+        failed = [0] if account.first_build == attempt.build and account.before["ok.txt"].strip() == turn.word else []
+    assert kept["same_failure_as"] == (failed[0] if failed and attempt.build not in (0, MACHINE_FAILED, None) else None)
+
+
+def _fails_like(one: AttemptAccount, other: AttemptAccount) -> bool:
+    return bool(one.turn and other.turn and one.build == other.build and one.turn.word == other.turn.word)
+
+
+def _is_same(one: AttemptAccount, other: AttemptAccount) -> bool:
+    return bool(one.turn and other.turn and one.verdict == other.verdict and one.turn.text == other.turn.text)
+
+
+def usage_of(answer: Answer, model: str) -> dict[str, int]:
+    usage = {"input": answer.input_tokens, "cached_input": answer.cached, "cache_write": answer.written}
+    usage |= {"output": answer.output_tokens, "reasoning": answer.reasoning}
+    return usage | ({"cache_write": 0} if model.startswith("gemini") else {})
+
+
+def check_totals(account: RunAccount, record: Any) -> None:
+    totals, answers = record["totals"], account.answers
+    assert near(totals["cost_usd"], account.paid)
+    assert near(totals["unsettled_usd"], account.may_be_paid)
+    assert totals["usage"]["input"] == sum(answer.input_tokens for answer in answers)
+    assert totals["usage"]["output"] == sum(answer.output_tokens for answer in answers)
+    assert totals["attempts"] == len(account.attempts)
+    assert record["rolled_back"] == account.rolled_back
+    touched = [] if account.rolled_back else account.touched
+    standing = [path for path in touched if path in account.before or path in account.after]
+    assert totals["files_changed"] == len(standing)
+    choice = record["choice"] or {"seconds": 0.0}
+    mine = [attempt["seconds"] or 0.0 for attempt in record["attempts"]]
+    assert near(totals["llm_seconds"], sum(mine) + choice["seconds"])
+    built = [attempt["build"] for attempt in record["attempts"]] + [record["first_build"]]
+    assert near(totals["build_seconds"], sum(build["seconds"] for build in built if build))
+    if account.command != "rollup":
+        assert (record["first_build"] or {}).get("exit_code") == account.first_build
+
+
+def check_prompt(attempt: AttemptAccount, account: RunAccount) -> None:
+    before, prompt = account.attempts[: attempt.number - 1], attempt.prompt
+    assert QUERY in prompt or account.command == "repair"
+    assert f"--- ok.txt ---\n{account.before['ok.txt']}" in prompt
+    first = [account.before["ok.txt"].strip()] if account.first_build else []
+    failed = first + [done.turn.word for done in before if done.build and done.turn]
+    assert account.given in prompt
+    is_short = account.options.get("prompt_layout") == "short"
+    for word in failed:
+        assert (f"The build reads {word}.\n" in prompt) == (is_short or word == failed[-1]), word
+    if before and before[-1].verdict == "rejected" and before[-1].turn and before[-1].turn.kind == "empty":
+        assert before[-1].turn.text in prompt
+    for done in before:
+        assert f"ttempt {done.number} " in prompt or is_short

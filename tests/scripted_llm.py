@@ -1,0 +1,173 @@
+"""An LLM by script: each request plays a turn, and each turn has tokens, words and files that no other has."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fake_apis import Answer
+from fake_server import FakeServer, Fault, Request
+
+LIMIT = 9_000  # tokens of an answer
+LOST = {"lost": "drop_mid_body", "broken": "early_end"}  # the request is repeated, and may have been paid for
+ASKS = r"/(responses|interactions|messages|chat/completions)$"
+
+
+class Model(NamedTuple):
+    """A model with its address below the server, its key, and US dollars per million tokens."""
+
+    name: str
+    place: str
+    input: float
+    output: float
+    cached_input: float
+    cache_write: float
+
+    @property
+    def provider(self) -> str:
+        return self.name.partition(":")[0]
+
+    @property
+    def key(self) -> str:
+        return f"test-key-of-{self.provider}-0123456789"
+
+    @property
+    def has_jobs(self) -> bool:
+        return self.provider in ("openai", "gemini")
+
+    def cost(self, answer: Answer) -> float:
+        written = 0 if self.provider == "gemini" else answer.written
+        plain = answer.input_tokens - answer.cached - written
+        paid = plain * self.input + answer.cached * self.cached_input + written * self.cache_write
+        return (paid + answer.output_tokens * self.output) / 1e6
+
+    def highest(self, prompt: str) -> float:
+        """What a request may cost: a token for each byte of its prompt, and the longest answer."""
+        return (len(prompt.encode()) * self.input + LIMIT * self.output) / 1e6
+
+
+FIRST = {
+    provider: Model(f"{provider}:alpha", "first", 3.0, 11.0, 0.5, 2.0)
+    for provider in ("chat", "openai", "anthropic", "gemini")
+}
+SECOND = {provider: Model(f"{provider}:beta", "second", 70.0, 130.0, 17.0, 19.0) for provider in FIRST}
+CHOOSER = {provider: Model(f"{provider}:gamma", "first", 400.0, 900.0, 210.0, 230.0) for provider in FIRST}
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What the LLM does with one request.
+
+    kind: wrong, right, edit and remove (wrong, too, by an edit, with a removal), empty, cut, cannot, files; or no answer: lost, broken, refused.
+    """
+
+    kind: str
+    word: str = ""
+    files: Mapping[str, str | None] = field(default_factory=dict)  # what it writes, None for a removal
+    text: str = ""
+    answer: Answer = field(default=Answer(), repr=False)
+
+    @property
+    def answers(self) -> bool:
+        return self.kind not in (*LOST, "refused")
+
+    def is_in(self, log: Path) -> bool:
+        """Whether a reply in the log holds the answer."""
+        line = json.dumps(self.text.split("\n")[0])[1:-1]
+        return any(line in reply.read_text() for reply in log.glob("*-response.json"))
+
+
+def turns(*kinds: str, start: int = 1) -> list[Turn]:
+    """Return a turn for each kind, each with tokens, words and files that no other has: `same` sends the last again."""
+    made: list[Turn] = []
+    for number, kind in enumerate(kinds, start=start):
+        if kind == "same":
+            made.append(_counted(replace(next(turn for turn in reversed(made) if turn.files)), number))
+            continue
+        word = "ok" if kind == "right" else "no" + chr(97 + number % 26) * number
+        said = f"Words of turn {word * (kind != 'right') or number}.\n"
+        text = {
+            "empty": said,
+            "cut": f"^^^ok.txt\n{word}\n",
+            "cannot": f"^^^cannot\nNot {word}.\n^^^end\n",
+            "files": "^^^files\nlong.txt\n^^^end\n",
+            "choice": "^^^files\nok.txt\nlong.txt\n^^^end\n",
+        }.get(kind, "")
+        files: dict[str, str | None] = {}
+        if kind in ("wrong", "right", "edit", "remove"):
+            files = {"ok.txt": f"{word}\n", f"made_{number}.txt": f"{word}\n" * number}
+            files |= {"gone.txt": None} if kind == "remove" else {}
+            text = said + "".join(
+                f"^^^{name}\n^^^delete\n" if content is None else f"^^^{name}\n{content}^^^end\n"
+                for name, content in files.items()
+            )
+        if kind == "edit":
+            text += f"^^^long.txt\n^^^find\nline {number}\n^^^replace\nline {number} {word}\n^^^end\n"
+        made.append(_counted(Turn(kind, word, files, text), number))
+    return made
+
+
+def _counted(turn: Turn, number: int) -> Turn:
+    counts = {"input_tokens": 2000 + 13 * number, "cached": 100 + number, "written": 50 + 2 * number}
+    counts |= {"output_tokens": 40 + 7 * number, "reasoning": 15 + number}
+    ending: Any = "cut_off" if turn.kind == "cut" else "complete"
+    return replace(turn, answer=Answer(turn.text, ending, pieces=1, **counts))
+
+
+class Played(NamedTuple):
+    """A request that asked for an answer, and what it got."""
+
+    turn: Turn
+    request: Request
+
+    @property
+    def prompt(self) -> str:
+        """All that the LLM read, as the API's own body has it."""
+        body = self.request.body
+        if "messages" in body:  # chat, and Anthropic with its system prompt apart
+            own = "".join(_texts(body.get("system", "")))
+            return own + "".join(text for each in body["messages"] for text in _texts(each["content"]))
+        return "".join(_texts(body.get("instructions", body.get("system_instruction", "")))) + "".join(
+            _texts(body["input"])
+        )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, dict):
+        yield from _texts(value.get("content", value.get("text", "")))
+
+
+class Script(FakeServer):
+    """A server that plays its turns, one for each request for an answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.script: list[Turn] = []
+        self.played: list[Played] = []
+        self.owner: dict[str, Turn] = {}
+        self._now = Turn("none")
+
+    def next_fault(self, stage: str) -> Fault | None:
+        if stage != "call":
+            return super().next_fault(stage)
+        if not re.search(ASKS, self.requests[-1].path):
+            return Fault("status", status=404)
+        self._now = self.script.pop(0) if self.script else Turn("refused")
+        self.played.append(Played(self._now, self.requests[-1]))
+        if self._now.kind == "refused":
+            body = {"error": {"message": "No such key.", "code": "invalid_api_key"}}
+            return Fault("status", status=401, body=body)
+        if self._now.kind in LOST:
+            is_stream = not re.search(r"responses|interactions", self.requests[-1].path)
+            return Fault(LOST[self._now.kind] if is_stream else "drop")
+        return None
+
+    def next_answer(self) -> Answer | None:
+        return self._now.answer

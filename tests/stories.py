@@ -1,0 +1,484 @@
+"""Commands that follow one another in one project, each compared with an account of it."""
+
+import contextlib
+import io
+import itertools
+import json
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import pytest
+from accounts import (
+    CHANGE,
+    QUERY,
+    AttemptAccount,
+    RunAccount,
+    build_end,
+    changed,
+    check_attempt,
+    check_prompt,
+    check_totals,
+    near,
+    written,
+)
+from command import git
+from scripted_llm import CHOOSER, FIRST, LIMIT, SECOND, Model, Played, Script, Turn
+
+from code_commit.build import hardened_meanwhile
+from code_commit.cli import main
+from code_commit.runs.log import RunLog
+from code_commit.runs.replies import Replies
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+BUILD = """\
+#!/bin/sh
+echo "$CODE_COMMIT_RUN $CODE_COMMIT_ATTEMPT $(cat ok.txt)" >> ../builds
+[ -e ../broken ] && exit 75
+echo "The build reads $(cat ok.txt)."
+[ "$(cat ok.txt)" = ok ] || exit $(cat ok.txt | wc -c)
+"""
+
+STATUS = {
+    "success": "success", "build_failed": "build failed", "llm_error": "LLM error", "rejected": "rejected",
+    "declined": "declined", "build_error": "machine error", "dry_run": "dry run",
+}  # fmt: skip
+HEADLINES = {
+    "success": "The build passes", "build_failed": "The build", "llm_error": "The LLM could not be asked",
+    "rejected": "The response was rejected", "declined": "The LLM says that it cannot",
+    "build_error": "The build could not be run", "dry_run": "Verified, nothing was changed",
+    "nothing": "Nothing to repair: the build passes",
+}  # fmt: skip
+
+
+class Done(NamedTuple):
+    """A command's end, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def call(root: Path, *words: str) -> Done:
+    """Run the command in this process, as its user would in the folder; the process is then as before."""
+    hook = sys.unraisablehook
+    before, streams = {number: signal.getsignal(number) for number in ENDING}, [io.BytesIO(), io.BytesIO()]
+    out, err = (io.TextIOWrapper(stream, encoding="utf-8", write_through=True) for stream in streams)
+    try:
+        with contextlib.chdir(root), hardened_meanwhile(), contextlib.redirect_stdout(out):
+            with contextlib.redirect_stderr(err):
+                code = main(words)
+    finally:
+        sys.unraisablehook = hook
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return Done(code, *(stream.getvalue().decode() for stream in streams))
+
+
+class State(NamedTuple):
+    """A copy of the project at a moment of a run, what the server had played by then, and what was built."""
+
+    project: Path
+    played: list[Played]
+    built: list[str]
+
+
+class Story:
+    """A project with its server, and the account of all that was done in it."""
+
+    def __init__(self, root: Path, server: Script, provider: str = "chat", other: str = "anthropic", **options: Any):
+        self.root, self.server = root, server
+        self.first, self.second, self.chooser = FIRST[provider], SECOND[other], CHOOSER[provider]
+        self.options = options
+        self.runs: list[RunAccount] = []
+        self.tree = {"ok.txt": "not yet\n", "gone.txt": "to go\n"}
+        self.tree["long.txt"] = "".join(f"line {number}\n" for number in range(1, 100))
+        for name, content in {**self.tree, "build.sh": BUILD}.items():
+            (root / name).write_text(content)
+        git(root, "add", "-A")
+        git(root, "commit", "-qm", "more")
+        config = root / "agent-config"
+        (config / "query.txt").write_text(f"{QUERY}\nAll of it.\n")
+        self.write_rollup()
+        settings = {"max_output_tokens": LIMIT, "sandbox": "off", "model": self.first.name}
+        settings |= {"base_url": self.address(self.first)} | options
+        if options.get("fallback_model"):
+            settings["fallback_base_url"] = self.address(self.second)
+        tables = ""
+        for model in (self.first, self.second, self.chooser):
+            tables += f'[prices."{model.name}"]\n'
+            tables += "".join(f"{name} = {getattr(model, name)}\n" for name in model._fields[2:])
+            key = config / f"{model.provider}-key.txt"
+            key.write_text(model.key)
+            key.chmod(0o600)
+        lines = [f"{name} = {json.dumps(value)}\n" for name, value in settings.items()]
+        (config / "config.toml").write_text("".join(lines) + tables)
+
+    def add_files(self, number: int) -> None:
+        """Make the codebase so large that an LLM chooses its files."""
+        for place in range(number):
+            self.tree[f"part_{place}.txt"] = "".join(f"value {place} {line}\n" for line in range(300))
+            (self.root / f"part_{place}.txt").write_text(self.tree[f"part_{place}.txt"])
+        git(self.root, "add", "-A")
+        git(self.root, "commit", "-qm", "parts")
+
+    def write_rollup(self) -> None:
+        text = "".join(f"--- {name} ---\n{content}\n" for name, content in sorted(self.tree.items()))
+        (self.root / "agent-config" / "codeRollup.txt").write_text(text)
+
+    def address(self, model: Model) -> str:
+        return f"{self.server.url}/{model.place}/v1"
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the machine fails each build."""
+        return (self.root.parent / "broken").exists()
+
+    def break_machine(self, *, broken: bool) -> None:
+        file = self.root.parent / "broken"
+        file.touch() if broken else file.unlink(missing_ok=True)
+
+    @property
+    def standing(self) -> list[RunAccount]:
+        """The runs whose changes an undo may put back."""
+        return [run for run in self.runs if run.command != "undo" and run.touched and not run.undone]
+
+    def new_account(self, command: str, **options: Any) -> RunAccount:
+        models = [self.first, *([self.second] if self.options.get("fallback_model") else [])]
+        return RunAccount(command, models, dict(self.tree), self.options | options)
+
+    def run(self, *words: str, script: Sequence[Turn] = (), given: str = "", **options: Any) -> RunAccount:
+        """Run the main job, `run` unless the words name another command, with this script of the LLM."""
+        command = next((word for word in words if word in ("run", "repair", "resume")), "run")
+        flags = [flag for name, value in options.items() for flag in _flags(name, value)]
+        if command == "resume":
+            account = self.runs[-1]
+            account.options |= options
+        else:
+            account = self.new_account(command, **options)
+            self.runs.append(account)
+            self.write_rollup()
+        if given:
+            (self.root.parent / "given.txt").write_text(given)
+            flags += ["--output", str(self.root.parent / "given.txt")]
+            account.given = given
+        done, played = self.command(*(words or ("run",)), "--json", *flags, script=script)
+        if command == "repair" or (command == "run" and account.options.get("build_first")):
+            account.first_build = build_end(account.before)
+            if command == "repair" and not account.first_build and not given:
+                account.status, account.code = "success", 0
+        of_choice = [play for play in played if play.request.body["model"] == "gamma"]
+        if of_choice:
+            self.choose(account, of_choice)
+        choice = account.choice
+        if choice and choice.status != "success":
+            choice.folder = self.root / done.json["log_dir"]
+            assert done.code == choice.code
+            self.check_choice(choice)
+            return account
+        account.play(played[len(of_choice) :], self.tree, is_broken=self.is_broken)
+        account.folder = self.root / done.json["log_dir"]
+        assert done.code == account.code, (done, account)
+        self.check(account, printed=done.json)
+        return account
+
+    def apply(self, of: RunAccount, *, build: bool) -> RunAccount:
+        """Apply the first answer of a run once more."""
+        turn, account = of.attempts[0].turn, self.new_account("apply")
+        assert turn is not None
+        done, _ = self.command("apply", *["--build"] * build, str(of.folder / "1-response.txt"), "--json")
+        attempt = AttemptAccount(1, "initial", verdict="applied")
+        new = written(turn, self.tree)
+        attempt.changes = [change for path, text in new.items() if (change := changed(path, self.tree.get(path), text))]
+        for path, text in new.items():
+            self.set_file(path, text)
+        account.status, account.code = "success", 0
+        if build:
+            attempt.ends.append(build_end(self.tree))
+            account.status, account.code = ("build_failed", 1) if attempt.build else ("success", 0)
+        account.attempts, account.folder, account.after = [attempt], self.root / done.json["log_dir"], dict(self.tree)
+        self.runs.append(account)
+        assert done.code == account.code, done.err
+        (kept,) = (record := self.record(account))["attempts"]
+        assert sorted(tuple(change[name] for name in CHANGE) for change in kept["changes"]) == sorted(attempt.changes)
+        assert (kept["verdict"], (kept["build"] or {}).get("exit_code")) == ("applied", attempt.build)
+        assert (kept["usage"], kept["cost_usd"], kept["model"]) == (None, None, "")
+        assert (record["command"], record["status"], record["model"]) == ("apply", account.status, "")
+        assert files_of(self.root) == self.tree
+        self.check_builds(account)
+        return account
+
+    def states(self, script: Sequence[Turn], wanted: slice, folder: Path) -> list["State"]:
+        """Run the main job, and keep copies of the project as the writes of its log leave it: a kill may come there."""
+        states: dict[int, State] = {}
+        moments, start = itertools.count(), len(self.server.played)
+
+        def then_copy(write: Callable[..., Any]) -> Callable[..., Any]:
+            def written(*given: Any, **named: Any) -> Any:
+                result = write(*given, **named)
+                if any(self.root.glob("agent-config/logs/*/run.json")) and (moment := next(moments)) in places:
+                    copy = folder / str(moment)
+                    shutil.copytree(self.root, copy, symlinks=True)
+                    states[moment] = State(copy, self.server.played[start:], self.built())
+                return result
+
+            return written
+
+        places = range(1_000)[wanted]
+        with pytest.MonkeyPatch.context() as patch:
+            for owner, name in ((RunLog, "_write"), (Replies, "write")):
+                patch.setattr(owner, name, then_copy(getattr(owner, name)))
+            self.command("run", script=script)
+        return list(states.values())
+
+    def resume_from(self, state: "State", script: Sequence[Turn]) -> None:
+        """Resume the run of which a kill has left this: in the end it is the run that was not killed.
+
+        A request without a reply on disk is lost, and asked again, unless the provider has its job.
+        """
+        shutil.rmtree(self.root)
+        shutil.copytree(state.project, self.root, symlinks=True)
+        (self.root.parent / "builds").write_text("")
+        (file,) = (self.root / "agent-config" / "logs").glob("*/run.json")
+        record = json.loads(file.read_text())
+        file.write_text(json.dumps(record | {"pid": 2**30}))  # of no process
+        attempt, played, left = (record["attempts"] or [None])[-1], list(state.played), script[len(state.played) :]
+        account = self.new_account("run")
+        account.folder = file.parent
+        if played and played[-1].turn.answers and not (attempt["job_id"] or played[-1].turn.is_in(file.parent)):
+            left, played[-1] = [played[-1].turn, *left], played[-1]._replace(turn=Turn("lost"))
+        elif played and played[-1].turn.kind == "refused" and attempt["model"] == self.first.name:
+            left = [played.pop().turn, *left]  # the fallback has not taken over
+        done, more = self.command("resume", "--json", script=left)
+        tree = dict(self.tree)
+        account.play([*played, *more], tree, is_broken=False)
+        if attempt:
+            ends = [place for place, play in enumerate(state.played) if play.turn.answers][: attempt["number"] - 1]
+            mine = [play for play in state.played[ends[-1] + 1 if ends else 0 :] if play.turn.kind != "refused"]
+            if len(attempt["unsettled_usd"]) > len(mine):  # reserved, and then not sent
+                account.attempts[attempt["number"] - 1].unsettled.insert(len(mine), attempt["unsettled_usd"][-1])
+        assert done.code == account.code, done.err
+        kept = self.record(account)
+        for one, other in zip(account.attempts, kept["attempts"], strict=True):
+            check_attempt(one, other, account)
+        check_totals(account, kept)
+        self.check_prompts(account)
+        assert files_of(self.root) == tree
+        builds = [*state.built, *self.built()]
+        assert set(builds) == {str(done.number) for done in account.attempts if done.ends}
+        assert len(builds) <= len(set(builds)) + 1, "a failed build is not repeated"
+
+    def built(self) -> list[str]:
+        """The attempts of the builds so far."""
+        file = self.root.parent / "builds"
+        return [line.split()[1] for line in file.read_text().splitlines()] if file.exists() else []
+
+    def undo(self, *words: str, of: RunAccount, attempt: int = 1) -> RunAccount:
+        """Undo a run, from an attempt on: each file is again what it was before, and stays undone or not."""
+        account = replace(self.new_account("undo"), undoes=of, status="success")
+        of_attempt = ["--attempt", str(attempt)] if attempt > 1 else []
+        done, _ = self.command("undo", *words, *of_attempt, "--json")
+        assert done.code == 0, done.err
+        account.folder = self.root / done.json["log_dir"]
+        self.put_back(of, attempt)
+        account.after = dict(self.tree)
+        self.runs.append(account)
+        if attempt == 1:
+            link: RunAccount | None = of
+            undone = True
+            while link:
+                link.undone, undone, link = undone, not undone, link.undoes
+        assert files_of(self.root) == self.tree
+        record = self.record(account)
+        assert (record["undoes"], record["command"], record["status"]) == (of.name, "undo", "success")
+        for run in self.runs:
+            assert self.record(run)["undone"] == run.undone, run.name
+        changes = [(path, account.before.get(path), self.tree.get(path)) for path in {*account.before, *self.tree}]
+        expected = [change for each in changes if (change := changed(*each))]
+        kept = [tuple(change[name] for name in CHANGE) for each in record["attempts"] for change in each["changes"]]
+        assert sorted(kept) == sorted(expected)
+        return account
+
+    def put_back(self, of: RunAccount, attempt: int) -> None:
+        tree = dict(of.before)
+        if of.command == "undo":
+            for path in {*of.before, *of.after}:
+                if of.before.get(path) != of.after.get(path):
+                    self.set_file(path, of.before.get(path))
+            return
+        for done in of.attempts[: attempt - 1]:
+            if done.turn and done.verdict == "applied":
+                for path, text in written(done.turn, tree).items():
+                    tree.pop(path, None)
+                    tree |= {} if text is None else {path: text}
+        paths = {
+            path for done in of.attempts[attempt - 1 :] if done.verdict == "applied" for _, path, *_ in done.changes
+        }
+        for path in paths:
+            self.set_file(path, tree.get(path))
+
+    def set_file(self, path: str, text: str | None) -> None:
+        self.tree.pop(path, None)
+        self.tree |= {} if text is None else {path: text}
+
+    def check_stats(self) -> None:
+        """The statistics are the sums of the accounts of all runs that asked an LLM, by the model asked last."""
+        asking = [run for run in self.runs if run.command in ("run", "repair") and run.attempts]
+        models = {run.asked_model: [each for each in asking if each.asked_model == run.asked_model] for run in asking}
+        lone = [run.choice for run in self.runs if run.choice and run.choice.status != "success"]
+        told = {stats["model"]: stats for stats in self.command("log", "--stats", "--json")[0].json}
+        assert told.keys() == models.keys() | {choice.asked_model for choice in lone}
+        for model, stats in told.items():
+            runs, alone = models.get(model, []), [choice for choice in lone if choice.asked_model == model]
+            answers = [answer for run in (*runs, *alone) for answer in run.answers]
+            ends = [("dry_run" if run.options.get("dry_run") else run.end, len(run.attempts)) for run in runs]
+            passed = [str(tries) for end, tries in ends if end == "success"]
+            assert stats["runs"] == len(runs)
+            assert stats["passed"] == {tries: passed.count(tries) for tries in passed}
+            ended = [end for end, _ in ends if end != "success"]
+            assert stats["ended"] == {end: ended.count(end) for end in ended}
+            tokens = sum(answer.input_tokens + answer.output_tokens for answer in answers)
+            assert (stats["tokens"]["total"] or 0) == tokens
+            paid, beside = ([run.paid for run in each if run.paid is not None] for each in (runs, alone))
+            assert near(stats["cost_usd"]["total"], sum(paid + beside) if paid + beside else None)
+            assert near(stats["cost_usd"]["median"], median(paid) if paid else None)
+            assert near(stats["unsettled_usd"], sum(run.may_be_paid for run in (*runs, *alone)))
+            assert stats["unknown_costs"] == 0
+            rejected = [done for run in runs for done in run.attempts if done.verdict == "rejected"]
+            assert stats["rejected_answers"] == len(rejected)
+            edits = [done for run in runs for done in run.attempts if done.turn and done.turn.kind == "edit"]
+            assert stats["edits"] == stats["edits_that_fit"] == len(edits)
+
+    def choose(self, account: RunAccount, played: Sequence[Played]) -> None:
+        """Account for the choice of files before a run."""
+        choice = account.choice or replace(self.new_account("rollup"), models=[self.chooser])
+        choice.play(played, self.tree, is_broken=False)
+        account.choice = choice
+
+    def check_choice(self, choice: RunAccount) -> None:
+        record = self.record(choice)
+        assert (record["command"], record["status"], record["exit_code"]) == ("rollup", choice.status, choice.code)
+        assert record["model"] == self.chooser.name
+        for attempt, kept in zip(choice.attempts, record["attempts"], strict=True):
+            check_attempt(attempt, kept, choice)
+        check_totals(choice, record)
+
+    def command(self, *words: str, script: Sequence[Turn] = ()) -> tuple[Done, list[Played]]:
+        """Run a command; return its end, and what the LLM was asked meanwhile: all that the script has."""
+        start = len(self.server.played)
+        self.server.script = list(script)
+        done = call(self.root, *words)
+        played = self.server.played[start:]
+        assert [play.turn for play in played] == list(script), done.err
+        return done, played
+
+    def record(self, account: RunAccount) -> Any:
+        return self.command("log", "--json", account.name)[0].json
+
+    def check(self, account: RunAccount, printed: Any) -> None:
+        """Compare what is on disk, and all that the log tells of the run, with the account."""
+        record = json.loads((account.folder / "run.json").read_text())
+        assert printed == record == self.record(account)
+        found = files_of(self.root)
+        assert {path: text[-30:] for path, text in found.items() - self.tree.items()} == {}
+        assert self.tree.keys() - found.keys() == set()
+        assert {name: record[name] for name in ("status", "exit_code", "command", "model")} == {
+            "status": account.status,
+            "exit_code": account.code,
+            "command": account.command,
+            "model": self.first.name,
+        }
+        for attempt, kept in zip(account.attempts, record["attempts"], strict=True):
+            check_attempt(attempt, kept, account)
+        check_totals(account, record)
+        if choice := account.choice:
+            choice.folder = account.folder.with_name(record["choice"]["run"])
+            self.check_choice(choice)
+            of_choice = self.record(choice)
+            seconds = sum(attempt["seconds"] or 0.0 for attempt in of_choice["attempts"])
+            told = {"calls": len(choice.attempts), "model": choice.asked_model, "usage": of_choice["totals"]["usage"]}
+            assert told.items() <= record["choice"].items()
+            assert near(record["choice"]["seconds"], seconds)
+            assert near(record["choice"]["cost_usd"], choice.paid)
+            assert near(record["choice"]["unsettled_usd"], choice.may_be_paid)
+            assert record["chosen"] == of_choice["chosen"]
+        self.check_builds(account)
+        self.check_prompts(account)
+        self.check_views(account, record)
+
+    def check_builds(self, account: RunAccount) -> None:
+        file = self.root.parent / "builds"
+        made = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+        numbers = [number for name, number, *_ in made if name == account.name]
+        of_choice = [number for name, number, *_ in made if account.choice and name == account.choice.name]
+        first = ["0"] if account.first_build is not None else []
+        assert of_choice + numbers == first + [str(done.number) for done in account.attempts for _ in done.ends]
+
+    def check_prompts(self, account: RunAccount) -> None:
+        """Each prompt is the one of its own attempt: the task, and what came of the attempts before it."""
+        for attempt in account.attempts:
+            if attempt.prompt:
+                kept = (account.folder / f"{attempt.number}-query.txt").read_text()
+                assert attempt.prompt == kept, attempt
+                check_prompt(attempt, account)
+            if attempt.turn:
+                assert (account.folder / f"{attempt.number}-response.txt").read_text() == attempt.turn.text
+
+    def check_views(self, account: RunAccount, record: Any) -> None:
+        """The page, the summary, the text and the table of the log tell the same verdict and the same money."""
+        cost = in_words(account.paid, account.may_be_paid)
+        page = self.command("log", account.name, "--html", "-")[0].out
+        summary = self.command("log", account.name, "--markdown")[0].out
+        text = self.command("log", account.name)[0].out
+        row = next(
+            line for line in self.command("log")[0].out.splitlines() if line.startswith(f"{short(account.name)} ")
+        )
+        assert f"{STATUS[account.end]} (exit code {account.code})" in text or account.undone
+        assert cost in text.replace("\n          ", " "), (cost, text)
+        for attempt in account.attempts:
+            if attempt.turn:
+                answer, cost = attempt.turn.answer, in_words(attempt.cost, sum(attempt.unsettled))
+                cell = cost.replace(" and at most ", " + ≤").replace(" unsettled", "")
+                cells = f'"In">{answer.input_tokens:,}</td>|"Out">{answer.output_tokens:,}</td>|"Cost">{cell}</td>'
+                assert all(each in page for each in cells.split("|")), cells
+                spent = f"{answer.input_tokens:,} tokens in ({answer.cached:,} cached), {answer.output_tokens:,} out, "
+                assert spent + cost in summary
+                assert spent + cost in text
+        has_nothing = account.command == "repair" and not account.attempts and account.status == "success"
+        headline = HEADLINES["nothing" if has_nothing else account.end] if not account.undone else "then undone"
+        assert headline in page.split("</h1>")[0]
+        assert headline in summary.splitlines()[0]
+        cells = re.split(r"\s{2,}", row)
+        assert cells[1] == ("undone" if account.undone else STATUS[account.end])
+        assert cells[2:4] == [str(len(account.attempts)), str(record["totals"]["files_changed"])]
+
+
+def _flags(name: str, value: Any) -> list[str]:
+    flag = "--" + name.replace("_", "-")
+    return [flag] if value is True else [flag, str(value)]
+
+
+def short(name: str) -> str:
+    return name.replace("-committing-code", "")
+
+
+def in_words(paid: float | None, may_be_paid: float) -> str:
+    settled = f"${paid:.4f}" if paid is not None and (paid or not may_be_paid) else ""
+    unsettled = f"at most ${may_be_paid:.4f} unsettled" if may_be_paid else ""
+    return " and ".join(filter(None, (settled, unsettled)))
+
+
+def files_of(root: Path) -> dict[str, str]:
+    own = (".gitignore", "build.sh")
+    files = (path for path in root.rglob("*") if path.is_file() and not {".git", "agent-config"} & set(path.parts))
+    return {str(path.relative_to(root)): path.read_text() for path in files if path.name not in own}

@@ -1,0 +1,180 @@
+"""A second step after a first one: what a command does with what another command, or an earlier attempt, has left.
+
+Each step is compared with an account of it (tests/accounts.py): run.json value by value, every prompt, address and key
+as the server got them, the tree, the builds, and what page, summary, table and statistics of the log tell.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from accounts import RunAccount
+from scripted_llm import FIRST, Script, turns
+from stories import Story
+
+from code_commit.llm.http import Timing
+
+OTHER = {"chat": "anthropic", "openai": "chat", "anthropic": "gemini", "gemini": "openai"}  # provider of the fallback
+MOMENTS = [slice(place * 4, None, 17) for place, _ in enumerate(FIRST)]  # some writes of the log, others for each
+
+
+@pytest.fixture(autouse=True)
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pause before a request is repeated, and none before a job is polled."""
+    defaults = Timing()._replace(first_backoff=0.0, first_poll=0.0)
+    monkeypatch.setattr(Timing.__new__, "__defaults__", tuple(defaults))
+
+
+@pytest.fixture
+def server() -> Iterator[Script]:
+    with Script() as server:
+        yield server
+
+
+def with_fallback(root: Path, server: Script, provider: str) -> Story:
+    other = OTHER[provider]
+    return Story(root, server, provider, other, answer_format="edits", fallback_model=f"{other}:beta")
+
+
+@pytest.mark.parametrize("provider", ["chat", *(pytest.param(each, marks=pytest.mark.slow) for each in [*FIRST][1:])])
+def test_what_follows_each_end_of_a_run(provider, project_folder: Path, server: Script):
+    story = with_fallback(project_folder, server, provider)
+    one = story.run(script=turns("remove", "lost", "empty", "refused", "edit", "right"))
+    undo = story.undo(of=one)
+    story.undo(undo.name, of=undo)
+    story.undo(one.name, of=one)
+    two = story.run(script=turns("lost", "remove", "cut", "edit", "cut", start=8))
+    story.undo(of=two, attempt=3)
+    story.run(script=turns("refused", "files", "lost", "refused", start=14))
+    story.run("resume", script=turns("lost", "edit", "right", start=20))
+    story.check_stats()
+    story.break_machine(broken=True)
+    story.run(script=turns("wrong", start=24))
+    story.run("resume")
+    story.break_machine(broken=False)
+    story.run("resume", script=turns("lost", "lost", "wrong", "same", "cannot", start=28))
+    story.check_stats()
+
+
+@pytest.mark.parametrize(
+    ("provider", "moments"),
+    [
+        *zip(FIRST, MOMENTS, strict=True),
+        *(pytest.param(provider, slice(None, None, 3), marks=pytest.mark.slow) for provider in FIRST),
+    ],
+)
+def test_a_killed_run_ends_as_if_it_had_not_been(
+    provider: str, moments: slice, project_folder: Path, server: Script, tmp_path: Path
+):
+    story = with_fallback(project_folder, server, provider)
+    script = turns("remove", "lost", "empty", "refused", "edit", "right")
+    for state in story.states(script, moments, tmp_path / "states"):
+        story.resume_from(state, script)
+
+
+def test_what_follows_a_repair(project_folder: Path, server: Script):
+    story = Story(project_folder, server, "openai")
+    story.run("repair", script=turns("wrong", "cannot"))
+    story.run("repair", script=turns("lost", "wrong", "right", start=4), given="It failed at the lake.\n")
+    story.run("repair")
+    story.run("repair", script=turns("lost", "wrong", "same", "right", start=8), given="It failed on the hill.\n")
+    story.run(script=turns("wrong", "wrong", start=12), build_first=True, rollback=True, max_repairs=1)
+    story.run(script=turns("wrong", start=14), dry_run=True)
+    story.check_stats()
+
+
+def test_the_choice_of_files_counts_in_the_run_that_follows(project_folder: Path, server: Script):
+    story = Story(project_folder, server, "openai", rollup="select", select_model="openai:gamma")
+    story.add_files(40)
+    story.run(script=turns("lost", "choice", "wrong", "lost", "right"))
+    story.undo(of=story.runs[-1])
+    story.run(script=turns("choice", "wrong", "lost", "right", start=10), build_first=True)
+    story.run("repair", script=turns("lost", "refused", start=20), given="It failed in the sea.\n")
+    story.check_stats()
+    story.run("resume", script=turns("lost", "choice", "lost", "refused", start=30))
+    story.run("resume", script=turns("lost", "files", "wrong", "same", "wrong", start=40))
+    story.check_stats()
+
+
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed >= 4)) for seed in range(24)])
+def test_whatever_comes_next(seed: int, project_folder: Path, server: Script):
+    """Four steps by chance, each of which can follow the one before it, with settings by chance."""
+    chance, provider = Random(seed), [*FIRST][seed % len(FIRST)]
+    options: dict[str, Any] = {"answer_format": chance.choice(["files", "edits"])}
+    options |= {"prompt_layout": chance.choice(["spec", "cached"])}
+    options |= chance.choice([{}, {}, {"rollback": True}, {"on_rejected": "stop"}])
+    options |= chance.choice([{}, {"fallback_model": f"{OTHER[provider]}:beta"}])
+    story = Story(project_folder, server, provider, OTHER[provider], **options)
+    for chapter in range(4):
+        step = chance.choice(possible_steps(story))
+        take(step, story, chance, 20 * chapter + 1)
+    story.check_stats()
+
+
+def possible_steps(story: Story) -> list[str]:
+    steps = ["run", "run", "repair", "repair with output", "dry run", "broken machine"]
+    if not story.runs:
+        return steps
+    last, standing = story.runs[-1], story.standing
+    if last.status in ("llm_error", "build_error") and not last.rolled_back:
+        steps = ["resume"] * 3
+    if standing and not standing[-1].rolled_back and last.touched:
+        steps += ["undo"] * 3
+    if last.undoes:
+        steps += ["undo the undo"] * 2
+        if last.undoes.has_first_answer:
+            steps += ["apply", "apply and build"]
+    return steps
+
+
+def take(step: str, story: Story, chance: Random, start: int) -> None:
+    """Take the step, with turns of the LLM from this number on."""
+    last = story.runs[-1] if story.runs else None
+    story.break_machine(broken=step == "broken machine")
+    options = {"build_first": True} if step == "run" and chance.random() < 0.3 else {}
+    options |= {"max_repairs": 1} if chance.random() < 0.3 else {}
+    if step == "undo":
+        story.undo(*[story.standing[-1].name] * chance.choice([0, 1]), of=story.standing[-1])
+    elif last and step == "undo the undo":
+        story.undo(last.name, of=last)
+    elif last and last.undoes and step.startswith("apply"):
+        story.apply(last.undoes, build=step == "apply and build")
+    elif step == "dry run":
+        kinds = [*chance.choice([[], ["lost"]]), chance.choice(["wrong", "right", "empty", "cannot"])]
+        story.run(script=turns(*kinds, start=start), dry_run=True)
+    elif step == "broken machine":
+        can_retry = story.options.get("on_rejected") != "stop"
+        before = chance.choice([[], ["lost"], ["files"], ["cut"] if can_retry else []])
+        story.run(script=turns(*before, "wrong", start=start))
+    elif last and step == "resume":
+        story.run("resume", script=turns(*any_turns(chance, story, last, options), start=start), **options)
+    else:
+        command = step.split(maxsplit=1)[0]
+        given = f"It failed in place {start}.\n" if step == "repair with output" else ""
+        is_idle = step == "repair" and story.tree["ok.txt"] == "ok\n"
+        kinds = [] if is_idle else any_turns(chance, story, story.new_account(command, **options), options)
+        story.run(command, script=turns(*kinds, start=start), given=given, **options)
+
+
+def any_turns(chance: Random, story: Story, account: RunAccount, options: dict[str, Any]) -> list[str]:
+    """Return turns by chance that bring the run to an end."""
+    done = [attempt.turn.kind for attempt in account.attempts if attempt.turn]
+    most, fallbacks = options.get("max_repairs", account.most - 1) + 1, len(account.models) - 1
+    kinds: list[str] = []
+    is_stopped = len(done) >= most
+    while not is_stopped:
+        pool = ["wrong", "wrong", "right", "lost", "empty", "cut", "files", "refused", "cannot"]
+        pool += ["edit"] * 2 if story.options["answer_format"] == "edits" else []
+        pool += ["remove"] if "gone.txt" in story.tree and "remove" not in (*kinds, *done) else []
+        pool += ["same"] if kinds[-1:] == ["wrong"] else []
+        kind = chance.choice(pool)
+        if kinds[-2:] == ["lost", "lost"] == [kind, kind]:
+            continue
+        kinds.append(kind)
+        done += [kind] if kind not in ("lost", "refused") else []
+        is_stopped = len(done) == most or kind in ("right", "cannot") or done[-2:] == ["cut", "cut"]
+        is_stopped |= story.options.get("on_rejected") == "stop" and kind in ("empty", "cut")
+        is_stopped |= kind == "refused" and kinds.count("refused") > fallbacks
+    return kinds
