@@ -4,6 +4,7 @@ It has three witnesses, and none of them is the log that is to be checked: the t
 the requests that it got; the builds, which write down each call; and the tree as the test knows it.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fake_apis import Answer
-from scripted_llm import LIMIT, Model, Played, Turn
+from scripted_llm import Model, Played, Turn
 
 QUERY = "Make ok.txt say the right word."
 MACHINE_FAILED = 75
@@ -24,12 +25,18 @@ class AttemptAccount:
     kind: str
     model: str = ""
     turn: Turn | None = None
+    counted: list[dict[str, int]] = field(default_factory=list)  # what final replies count, an answer or not
     cost: float | None = None
     unsettled: list[float] = field(default_factory=list)
+    pending: tuple[Turn, Model] | None = None  # a job that can still be fetched
     prompt: str = field(default="", repr=False)
     verdict: str | None = None
     changes: list[tuple[str, str, int, int]] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)  # the exit codes of its builds
+
+    def count(self, answer: Answer, model: Model) -> None:
+        self.counted.append(model.usage(answer))
+        self.cost = (self.cost or 0.0) + model.cost(answer)
 
     @property
     def build(self) -> int | None:
@@ -55,6 +62,8 @@ class RunAccount:
     undone: bool = False
     undoes: "RunAccount | None" = None
     after: dict[str, str] = field(default_factory=dict)
+    tree: dict[str, str] = field(default_factory=dict, repr=False)
+    is_broken: bool = False  # the machine, which fails each build
 
     @property
     def name(self) -> str:
@@ -82,9 +91,10 @@ class RunAccount:
         return mine + (self.choice.may_be_paid if self.choice else 0.0)
 
     @property
-    def answers(self) -> list[Answer]:
-        mine = [attempt.turn.answer for attempt in self.attempts if attempt.turn]
-        return mine + (self.choice.answers if self.choice else [])
+    def counted(self) -> list[dict[str, int]]:
+        """What all replies to it count, and those to its choice of files."""
+        mine = [answer for attempt in self.attempts for answer in attempt.counted]
+        return mine + (self.choice.counted if self.choice else [])
 
     @property
     def asked_model(self) -> str:
@@ -105,41 +115,71 @@ class RunAccount:
         """Go on with these requests, changing the tree as the answers want it."""
         if not played and self.status == "success":
             return
-        self.status, last = "", self.attempts[-1] if self.attempts else None
+        self.status, self.tree, self.is_broken = "", tree, is_broken
+        last = self.attempts[-1] if self.attempts else None
         if last and last.verdict == "applied" and last.build in (None, MACHINE_FAILED):
-            self._build(last, tree, is_broken=is_broken)
+            self._build(last)
+        if last and last.pending and last.turn is None:
+            self._fetch(last, *last.pending)
         for play in played:
             assert not self.status, f"the run had ended as {self.status}, then asked for {play.turn.kind}"
-            attempt = self.attempts[-1] if self.attempts and self.attempts[-1].turn is None else self._begin()
-            model = self.models[0]
-            assert_carried(play, model)
-            attempt.model, attempt.prompt = model.name, play.prompt
-            if play.turn.kind == "refused":
-                if len(self.models) > 1:
-                    self.models = self.models[1:]
-                    attempt.model = self.models[0].name
-                else:
-                    self._end("llm_error", 3)
-            elif not play.turn.answers:
-                attempt.unsettled.append(model.highest(play.prompt))
-            else:
-                attempt.turn, attempt.cost = play.turn, model.cost(play.turn.answer)
-                self._judge(attempt, play.turn, tree, is_broken=is_broken)
+            self._request(play)
+        if not self.status:  # no money is left for the next request
+            self._current.model = self.models[0].name
+            self._end("llm_error", 3)
         if self.options.get("rollback") and self.status != "success":
             self.rolled_back = bool(self.touched)
             tree.clear()
             tree |= self.before
         self.after = dict(tree)
 
-    def _begin(self) -> AttemptAccount:
+    def _fetch(self, attempt: AttemptAccount, turn: Turn, model: Model) -> None:
+        """Account for the answer of a job, whose model can be asked again."""
+        attempt.pending, attempt.model = None, model.name
+        attempt.unsettled.remove(model.bid(attempt.prompt)[0])
+        self.models = [model, *(each for each in self.models if each != model)]
+        self._judge(attempt, turn, model)
+
+    def _request(self, play: Played) -> None:
+        attempt, model = self._current, self.models[0]
+        highest, longest = model.bid(play.prompt, self.left)
+        assert highest <= self.left
+        assert_carried(play, model, longest)
+        attempt.model, attempt.prompt, kind = model.name, play.prompt, play.turn.kind
+        if play.turn.answers:
+            self._judge(attempt, play.turn, model)
+        elif kind == "failed":
+            attempt.count(play.turn.answer, model)
+        elif kind != "refused":
+            attempt.unsettled.append(highest)
+        if kind == "held":
+            attempt.pending = play.turn, model
+        if kind in ("refused", "held") and len(self.models) > 1:
+            self.models = self.models[1:]
+            attempt.model = self.models[0].name
+        elif kind in ("refused", "held"):
+            self._end("llm_error", 3)
+
+    @property
+    def left(self) -> float:
+        """The money that no request has taken."""
+        limit = self.options.get("max_cost")
+        return math.inf if limit is None else limit - (self.paid or 0.0) - self.may_be_paid
+
+    @property
+    def _current(self) -> AttemptAccount:
+        """The attempt that has no answer yet, a new one if need be."""
         before = self.attempts[-1] if self.attempts else None
-        kind = "repair" if self.command == "repair" else "initial"
-        if before:
-            kind = "retry" if before.verdict in ("rejected", "chosen") else "repair"
-        self.attempts.append(AttemptAccount(len(self.attempts) + 1, kind))
+        if before is None or before.turn:
+            kind = "repair" if self.command == "repair" else "initial"
+            if before:
+                kind = "retry" if before.verdict in ("rejected", "chosen") else "repair"
+            self.attempts.append(AttemptAccount(len(self.attempts) + 1, kind))
         return self.attempts[-1]
 
-    def _judge(self, attempt: AttemptAccount, turn: Turn, tree: dict[str, str], *, is_broken: bool) -> None:
+    def _judge(self, attempt: AttemptAccount, turn: Turn, model: Model) -> None:
+        attempt.turn, tree = turn, self.tree
+        attempt.count(turn.answer, model)
         is_last = attempt.number == self.most
         if turn.kind in ("empty", "cut"):
             attempt.verdict, earlier = "rejected", self.attempts[-2:-1]
@@ -166,11 +206,11 @@ class RunAccount:
             for path, text in new.items():
                 tree.pop(path, None)
                 tree |= {} if text is None else {path: text}
-            self._build(attempt, tree, is_broken=is_broken)
+            self._build(attempt)
 
-    def _build(self, attempt: AttemptAccount, tree: Mapping[str, str], *, is_broken: bool) -> None:
-        attempt.ends.append(MACHINE_FAILED if is_broken else build_end(tree))
-        if is_broken:
+    def _build(self, attempt: AttemptAccount) -> None:
+        attempt.ends.append(MACHINE_FAILED if self.is_broken else build_end(self.tree))
+        if self.is_broken:
             self._end("build_error", 5)
         elif attempt.build == 0:
             self._end("success", 0)
@@ -204,7 +244,7 @@ def build_end(tree: Mapping[str, str]) -> int:
     return 0 if word == "ok\n" else len(word)
 
 
-def assert_carried(play: Played, model: Model) -> None:
+def assert_carried(play: Played, model: Model, longest: int) -> None:
     """The request went to this model's own address, with its own name and key, and no other's."""
     request = play.request
     assert request.path.startswith(f"/{model.place}/"), (request.path, model)
@@ -214,7 +254,7 @@ def assert_carried(play: Played, model: Model) -> None:
     assert not re.search(f"test-key-of-(?!{model.provider})", headers)
     limits = [request.body.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens")]
     limits.append(request.body.get("generation_config", {}).get("max_output_tokens"))
-    assert LIMIT in limits, request.body.keys()
+    assert longest in limits
 
 
 def near(one: float | None, other: float | None) -> bool:
@@ -229,7 +269,7 @@ def check_attempt(attempt: AttemptAccount, kept: Any, account: RunAccount) -> No
     assert near(kept["cost_usd"], attempt.cost), (attempt, kept)
     assert len(kept["unsettled_usd"]) == len(attempt.unsettled), (attempt, kept)
     assert all(map(near, kept["unsettled_usd"], attempt.unsettled)), (attempt, kept)
-    assert kept["usage"] == (usage_of(turn.answer, model) if turn else None)
+    assert kept["usage"] == (added(attempt.counted) if attempt.counted else None)
     changes = [tuple(change[name] for name in CHANGE) for change in kept["changes"]]
     assert sorted(changes) == sorted(attempt.changes)
     assert (kept["build"] or {}).get("exit_code") == attempt.build
@@ -258,18 +298,18 @@ def _is_same(one: AttemptAccount, other: AttemptAccount) -> bool:
     return bool(one.turn and other.turn and one.verdict == other.verdict and one.turn.text == other.turn.text)
 
 
-def usage_of(answer: Answer, model: str) -> dict[str, int]:
-    usage = {"input": answer.input_tokens, "cached_input": answer.cached, "cache_write": answer.written}
-    usage |= {"output": answer.output_tokens, "reasoning": answer.reasoning}
-    return usage | ({"cache_write": 0} if model.startswith("gemini") else {})
+def added(usages: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    names = ("input", "cached_input", "cache_write", "output", "reasoning")
+    return {name: sum(usage[name] for usage in usages) for name in names}
 
 
 def check_totals(account: RunAccount, record: Any) -> None:
-    totals, answers = record["totals"], account.answers
+    totals = record["totals"]
+    if record["error"] and account.options.get("max_cost") and record["error"]["kind"] == "budget":
+        assert near(record["error"]["left_usd"], account.left)
     assert near(totals["cost_usd"], account.paid)
     assert near(totals["unsettled_usd"], account.may_be_paid)
-    assert totals["usage"]["input"] == sum(answer.input_tokens for answer in answers)
-    assert totals["usage"]["output"] == sum(answer.output_tokens for answer in answers)
+    assert totals["usage"] == added(account.counted)
     assert totals["attempts"] == len(account.attempts)
     assert record["rolled_back"] == account.rolled_back
     touched = [] if account.rolled_back else account.touched

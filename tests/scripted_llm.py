@@ -1,16 +1,17 @@
 """An LLM by script: each request plays a turn, and each turn has tokens, words and files that no other has."""
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fake_apis import Answer
+from fake_apis import Answer, interaction, openai_response
 from fake_server import FakeServer, Fault, Request
 
-LIMIT = 9_000  # tokens of an answer
+LIMIT, LEAST = 9_000, 8_000  # tokens of an answer, and of one that is worth its money
 LOST = {"lost": "drop_mid_body", "broken": "early_end"}  # the request is repeated, and may have been paid for
 ASKS = r"/(responses|interactions|messages|chat/completions)$"
 
@@ -37,15 +38,23 @@ class Model(NamedTuple):
     def has_jobs(self) -> bool:
         return self.provider in ("openai", "gemini")
 
+    def usage(self, answer: Answer) -> dict[str, int]:
+        """What the API counts of an answer, in the words of run.json."""
+        written = 0 if self.provider == "gemini" else answer.written
+        usage = {"input": answer.input_tokens, "cached_input": answer.cached, "cache_write": written}
+        return usage | {"output": answer.output_tokens, "reasoning": answer.reasoning}
+
     def cost(self, answer: Answer) -> float:
         written = 0 if self.provider == "gemini" else answer.written
         plain = answer.input_tokens - answer.cached - written
         paid = plain * self.input + answer.cached * self.cached_input + written * self.cache_write
         return (paid + answer.output_tokens * self.output) / 1e6
 
-    def highest(self, prompt: str) -> float:
-        """What a request may cost: a token for each byte of its prompt, and the longest answer."""
-        return (len(prompt.encode()) * self.input + LIMIT * self.output) / 1e6
+    def bid(self, prompt: str, left: float = math.inf) -> tuple[float, int]:
+        """What a request may cost, and its longest answer: a token for each byte of the prompt, an answer for the rest."""
+        reading = len(prompt.encode()) * self.input / 1e6
+        longest = int(max(min(LIMIT, (left - reading) * 1e6 / self.output), LEAST)) if left < math.inf else LIMIT
+        return reading + longest * self.output / 1e6, longest
 
 
 FIRST = {
@@ -60,7 +69,8 @@ CHOOSER = {provider: Model(f"{provider}:gamma", "first", 400.0, 900.0, 210.0, 23
 class Turn:
     """What the LLM does with one request.
 
-    kind: wrong, right, edit and remove (wrong, too, by an edit, with a removal), empty, cut, cannot, files; or no answer: lost, broken, refused.
+    kind: wrong, right, edit and remove (wrong, too, by an edit, with a removal), empty, cut, cannot, files, choice; or
+    no answer: lost, broken, refused, failed (a job that is paid for), held (a job that can only be fetched later).
     """
 
     kind: str
@@ -71,7 +81,7 @@ class Turn:
 
     @property
     def answers(self) -> bool:
-        return self.kind not in (*LOST, "refused")
+        return self.kind not in (*LOST, "refused", "failed", "held")
 
     def is_in(self, log: Path) -> bool:
         """Whether a reply in the log holds the answer."""
@@ -96,7 +106,7 @@ def turns(*kinds: str, start: int = 1) -> list[Turn]:
             "choice": "^^^files\nok.txt\nlong.txt\n^^^end\n",
         }.get(kind, "")
         files: dict[str, str | None] = {}
-        if kind in ("wrong", "right", "edit", "remove"):
+        if kind in ("wrong", "right", "edit", "remove", "held"):
             files = {"ok.txt": f"{word}\n", f"made_{number}.txt": f"{word}\n" * number}
             files |= {"gone.txt": None} if kind == "remove" else {}
             text = said + "".join(
@@ -151,23 +161,33 @@ class Script(FakeServer):
         super().__init__()
         self.script: list[Turn] = []
         self.played: list[Played] = []
-        self.owner: dict[str, Turn] = {}
+        self.holds_jobs = False
         self._now = Turn("none")
 
     def next_fault(self, stage: str) -> Fault | None:
+        refusal = {"error": {"message": "No such key.", "code": "invalid_api_key"}}
+        if stage == "poll" and self.holds_jobs:
+            return Fault("status", status=401, body=refusal)
         if stage != "call":
             return super().next_fault(stage)
         if not re.search(ASKS, self.requests[-1].path):
             return Fault("status", status=404)
-        self._now = self.script.pop(0) if self.script else Turn("refused")
-        self.played.append(Played(self._now, self.requests[-1]))
-        if self._now.kind == "refused":
-            body = {"error": {"message": "No such key.", "code": "invalid_api_key"}}
-            return Fault("status", status=401, body=body)
-        if self._now.kind in LOST:
-            is_stream = not re.search(r"responses|interactions", self.requests[-1].path)
-            return Fault(LOST[self._now.kind] if is_stream else "drop")
-        return None
+        self._now = turn = self.script.pop(0) if self.script else Turn("refused")
+        self.played.append(Played(turn, self.requests[-1]))
+        self.holds_jobs = turn.kind == "held" or (self.holds_jobs and not turn.answers)
+        is_stream = not re.search(r"responses|interactions", self.requests[-1].path)
+        faults = {
+            "refused": Fault("status", status=401, body=refusal),
+            "failed": Fault("status", body=self._failed_job()),
+            **{kind: Fault(fault if is_stream else "drop") for kind, fault in LOST.items()},
+        }
+        return faults.get(turn.kind)
+
+    def _failed_job(self) -> dict[str, Any]:
+        make = openai_response if "/responses" in self.requests[-1].path else interaction
+        error = {"code": "server_error", "message": "The job came to nothing."}
+        body = make("resp_0", "alpha", "completed", self._now.answer)
+        return body | {"status": "failed", "error": error, "errors": [error]}
 
     def next_answer(self) -> Answer | None:
         return self._now.answer

@@ -172,6 +172,8 @@ class Story:
             (self.root.parent / "given.txt").write_text(given)
             flags += ["--output", str(self.root.parent / "given.txt")]
             account.given = given
+        if command == "resume":
+            self.server.holds_jobs = False
         done, played = self.command(*(words or ("run",)), "--json", *flags, script=script)
         if command == "repair" or (command == "run" and account.options.get("build_first")):
             account.first_build = build_end(account.before)
@@ -340,14 +342,14 @@ class Story:
         assert told.keys() == models.keys() | {choice.asked_model for choice in lone}
         for model, stats in told.items():
             runs, alone = models.get(model, []), [choice for choice in lone if choice.asked_model == model]
-            answers = [answer for run in (*runs, *alone) for answer in run.answers]
+            counted = [usage for run in (*runs, *alone) for usage in run.counted]
             ends = [("dry_run" if run.options.get("dry_run") else run.end, len(run.attempts)) for run in runs]
             passed = [str(tries) for end, tries in ends if end == "success"]
             assert stats["runs"] == len(runs)
             assert stats["passed"] == {tries: passed.count(tries) for tries in passed}
             ended = [end for end, _ in ends if end != "success"]
             assert stats["ended"] == {end: ended.count(end) for end in ended}
-            tokens = sum(answer.input_tokens + answer.output_tokens for answer in answers)
+            tokens = sum(usage["input"] + usage["output"] for usage in counted)
             assert (stats["tokens"]["total"] or 0) == tokens
             paid, beside = ([run.paid for run in each if run.paid is not None] for each in (runs, alone))
             assert near(stats["cost_usd"]["total"], sum(paid + beside) if paid + beside else None)
@@ -446,7 +448,7 @@ class Story:
         assert f"{STATUS[account.end]} (exit code {account.code})" in text or account.undone
         assert cost in text.replace("\n          ", " "), (cost, text)
         for attempt in account.attempts:
-            if attempt.turn:
+            if attempt.turn and len(attempt.counted) == 1:
                 answer, cost = attempt.turn.answer, in_words(attempt.cost, sum(attempt.unsettled))
                 cell = cost.replace(" and at most ", " + ≤").replace(" unsettled", "")
                 cells = f'"In">{answer.input_tokens:,}</td>|"Out">{answer.output_tokens:,}</td>|"Cost">{cell}</td>'

@@ -74,6 +74,14 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
         story.resume_from(state, script)
 
 
+def test_the_money_of_a_run_that_goes_on(project_folder: Path, server: Script):
+    story = with_fallback(project_folder, server, "gemini")
+    story.run(script=turns("lost", "wrong", "failed", "lost", "lost"), max_cost=0.5)
+    story.run("resume")
+    story.run("resume", script=turns("lost", "refused", start=10), max_cost=1.9)
+    story.run("resume", script=turns("wrong", "lost", "right", start=20), max_cost=9)
+
+
 def test_what_follows_a_repair(project_folder: Path, server: Script):
     story = Story(project_folder, server, "openai")
     story.run("repair", script=turns("wrong", "cannot"))
