@@ -74,6 +74,16 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
         story.resume_from(state, script)
 
 
+def test_a_job_that_is_fetched_after_the_fallback_took_over(project_folder: Path, server: Script):
+    story = with_fallback(project_folder, server, "openai")
+    story.run(script=turns("wrong", "lost", "failed", "held", "lost", "refused"))
+    story.run("resume", script=turns("lost", "refused", "edit", "right", start=10))
+    story.check_stats()
+    story.run(script=turns("held", "refused", start=14))
+    story.run("resume", script=turns("lost", "refused", "files", "refused", start=20))
+    story.run("resume", script=turns("wrong", "wrong", start=30))
+
+
 def test_the_money_of_a_run_that_goes_on(project_folder: Path, server: Script):
     story = with_fallback(project_folder, server, "gemini")
     story.run(script=turns("lost", "wrong", "failed", "lost", "lost"), max_cost=0.5)

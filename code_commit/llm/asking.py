@@ -113,7 +113,7 @@ class _Asker:
             why = error.said if isinstance(error, RefusedRequestError) else error  # its advice is for an end of the run
             self._log.add_warning("fallback", f"the pending answer cannot be fetched, asking again: {why}")
             return None
-        attempt.model = str(owner.choice)
+        self.current, attempt.model = owner, str(owner.choice)
         return response
 
     def open(self, config: LlmConfig) -> LLM:
