@@ -28,6 +28,7 @@ class AttemptAccount:
     counted: list[dict[str, int]] = field(default_factory=list)  # what final replies count, an answer or not
     cost: float | None = None
     unsettled: list[float] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)  # the kinds of its requests that failed
     pending: tuple[Turn, Model] | None = None  # a job that can still be fetched
     prompt: str = field(default="", repr=False)
     verdict: str | None = None
@@ -129,8 +130,9 @@ class RunAccount:
             self._end("llm_error", 3)
         if self.options.get("rollback") and self.status != "success":
             self.rolled_back = bool(self.touched)
-            tree.clear()
-            tree |= self.before
+            for path, text in self.touched.items():
+                tree.pop(path, None)
+                tree |= {} if text is None else {path: text}
         self.after = dict(tree)
 
     def _fetch(self, attempt: AttemptAccount, turn: Turn, model: Model) -> None:
@@ -146,6 +148,7 @@ class RunAccount:
         assert highest <= self.left
         assert_carried(play, model, longest)
         attempt.model, attempt.prompt, kind = model.name, play.prompt, play.turn.kind
+        attempt.failures += [] if play.turn.answers else [kind]
         if play.turn.answers:
             self._judge(attempt, play.turn, model)
         elif kind == "failed":
@@ -209,7 +212,8 @@ class RunAccount:
             self._build(attempt)
 
     def _build(self, attempt: AttemptAccount) -> None:
-        attempt.ends.append(MACHINE_FAILED if self.is_broken else build_end(self.tree))
+        end = build_here(self.tree)
+        attempt.ends.append(MACHINE_FAILED if self.is_broken else end)
         if self.is_broken:
             self._end("build_error", 5)
         elif attempt.build == 0:
@@ -239,8 +243,10 @@ def changed(path: str, old: str | None, new: str | None) -> tuple[str, str, int,
     return action, path, len(after) - same, len(before) - same
 
 
-def build_end(tree: Mapping[str, str]) -> int:
+def build_here(tree: dict[str, str]) -> int:
+    """Do to the tree what build.sh does, and return its exit code."""
     word = tree["ok.txt"]
+    tree |= {"stamp.txt": f"{word.strip()} was built\n", "long.txt": tree["long.txt"].replace(" no", " NO")}
     return 0 if word == "ok\n" else len(word)
 
 
@@ -276,6 +282,7 @@ def check_attempt(attempt: AttemptAccount, kept: Any, account: RunAccount) -> No
     assert kept["cut_off"] == (turn is not None and turn.kind == "cut") == (kept["incomplete"] is not None)
     assert kept["asked"] == (["long.txt"] if turn and turn.kind == "files" else [])
     assert kept["job_id"] is None or turn is None
+    assert len(kept["retries"]) == sum(kind in ("lost", "broken", "failed") for kind in attempt.failures)
     assert (kept["seconds"] is not None) >= (turn is not None)
     said = turn.text.split("\n")[0] if turn and turn.files else None
     assert said is None or kept["notes"].strip() == said
@@ -305,8 +312,9 @@ def added(usages: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 def check_totals(account: RunAccount, record: Any) -> None:
     totals = record["totals"]
-    if record["error"] and account.options.get("max_cost") and record["error"]["kind"] == "budget":
-        assert near(record["error"]["left_usd"], account.left)
+    if error := record["error"]:
+        assert error["may_be_paid"] == bool(account.attempts[-1].unsettled)
+        assert near(error["left_usd"], account.left if error["kind"] == "budget" else None)
     assert near(totals["cost_usd"], account.paid)
     assert near(totals["unsettled_usd"], account.may_be_paid)
     assert totals["usage"] == added(account.counted)
@@ -322,6 +330,16 @@ def check_totals(account: RunAccount, record: Any) -> None:
     assert near(totals["build_seconds"], sum(build["seconds"] for build in built if build))
     if account.command != "rollup":
         assert (record["first_build"] or {}).get("exit_code") == account.first_build
+
+
+def check_builds(account: RunAccount, record: Any) -> None:
+    """What the builds did to files is told beside what the answers did to them."""
+    built = [done for done in account.attempts if done.ends]
+    has_built = built or account.first_build is not None
+    assert record["build_changes"] == (["stamp.txt"] if has_built else [])
+    edits = [done.turn.word for done in built if done.turn and done.turn.kind == "edit"]
+    rewritten = [each["path"] for each in record["rewritten"]]
+    assert rewritten == (["long.txt"] if edits and edits[-1] in account.after["long.txt"].replace("NO", "no") else [])
 
 
 def check_prompt(attempt: AttemptAccount, account: RunAccount) -> None:

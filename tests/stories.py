@@ -20,9 +20,10 @@ from accounts import (
     QUERY,
     AttemptAccount,
     RunAccount,
-    build_end,
+    build_here,
     changed,
     check_attempt,
+    check_builds,
     check_prompt,
     check_totals,
     near,
@@ -40,6 +41,8 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 BUILD = """\
 #!/bin/sh
 echo "$CODE_COMMIT_RUN $CODE_COMMIT_ATTEMPT $(cat ok.txt)" >> ../builds
+echo "$(cat ok.txt) was built" > stamp.txt
+grep -q ' no' long.txt && sed -i 's/ no/ NO/' long.txt
 [ -e ../broken ] && exit 75
 echo "The build reads $(cat ok.txt)."
 [ "$(cat ok.txt)" = ok ] || exit $(cat ok.txt | wc -c)
@@ -101,7 +104,7 @@ class Story:
         self.first, self.second, self.chooser = FIRST[provider], SECOND[other], CHOOSER[provider]
         self.options = options
         self.runs: list[RunAccount] = []
-        self.tree = {"ok.txt": "not yet\n", "gone.txt": "to go\n"}
+        self.tree = {"ok.txt": "not yet\n", "gone.txt": "to go\n", "stamp.txt": "\n"}
         self.tree["long.txt"] = "".join(f"line {number}\n" for number in range(1, 100))
         for name, content in {**self.tree, "build.sh": BUILD}.items():
             (root / name).write_text(content)
@@ -174,9 +177,11 @@ class Story:
             account.given = given
         if command == "resume":
             self.server.holds_jobs = False
+        told = self.first_prompt(account, *flags) if command == "run" and script else None
         done, played = self.command(*(words or ("run",)), "--json", *flags, script=script)
+        assert told is None or told == played[0].prompt
         if command == "repair" or (command == "run" and account.options.get("build_first")):
-            account.first_build = build_end(account.before)
+            account.first_build = build_here(self.tree)
             if command == "repair" and not account.first_build and not given:
                 account.status, account.code = "success", 0
         of_choice = [play for play in played if play.request.body["model"] == "gamma"]
@@ -206,7 +211,7 @@ class Story:
             self.set_file(path, text)
         account.status, account.code = "success", 0
         if build:
-            attempt.ends.append(build_end(self.tree))
+            attempt.ends.append(build_here(self.tree))
             account.status, account.code = ("build_failed", 1) if attempt.build else ("success", 0)
         account.attempts, account.folder, account.after = [attempt], self.root / done.json["log_dir"], dict(self.tree)
         self.runs.append(account)
@@ -240,7 +245,8 @@ class Story:
         with pytest.MonkeyPatch.context() as patch:
             for owner, name in ((RunLog, "_write"), (Replies, "write")):
                 patch.setattr(owner, name, then_copy(getattr(owner, name)))
-            self.command("run", script=script)
+            _, played = self.command("run", script=script)
+        self.prompts = [play.prompt for play in played if play.turn.answers]
         return list(states.values())
 
     def resume_from(self, state: "State", script: Sequence[Turn]) -> None:
@@ -275,6 +281,8 @@ class Story:
             check_attempt(one, other, account)
         check_totals(account, kept)
         self.check_prompts(account)
+        prompts = [attempt.prompt for attempt in account.attempts]
+        assert [*map(without_times, prompts)] == [*map(without_times, self.prompts)]
         assert files_of(self.root) == tree
         builds = [*state.built, *self.built()]
         assert set(builds) == {str(done.number) for done in account.attempts if done.ends}
@@ -356,10 +364,19 @@ class Story:
             assert near(stats["cost_usd"]["median"], median(paid) if paid else None)
             assert near(stats["unsettled_usd"], sum(run.may_be_paid for run in (*runs, *alone)))
             assert stats["unknown_costs"] == 0
+            totals = [self.record(run)["totals"] for run in (*runs, *alone)]
+            for part in ("llm_seconds", "build_seconds"):
+                assert near(stats[part]["total"] or 0.0, sum(each[part] for each in totals))
             rejected = [done for run in runs for done in run.attempts if done.verdict == "rejected"]
             assert stats["rejected_answers"] == len(rejected)
             edits = [done for run in runs for done in run.attempts if done.turn and done.turn.kind == "edit"]
             assert stats["edits"] == stats["edits_that_fit"] == len(edits)
+
+    def first_prompt(self, account: RunAccount, *flags: str) -> str | None:
+        """Return the prompt that `prompt` prints for the same settings, None where a run tells the LLM more."""
+        if account.options.get("build_first") or account.options.get("rollup") == "select":
+            return None
+        return self.command("prompt", *flags)[0].out
 
     def choose(self, account: RunAccount, played: Sequence[Played]) -> None:
         """Account for the choice of files before a run."""
@@ -415,6 +432,8 @@ class Story:
             assert near(record["choice"]["unsettled_usd"], choice.may_be_paid)
             assert record["chosen"] == of_choice["chosen"]
         self.check_builds(account)
+        if account.command != "apply":
+            check_builds(account, record)
         self.check_prompts(account)
         self.check_views(account, record)
 
@@ -463,6 +482,7 @@ class Story:
         cells = re.split(r"\s{2,}", row)
         assert cells[1] == ("undone" if account.undone else STATUS[account.end])
         assert cells[2:4] == [str(len(account.attempts)), str(record["totals"]["files_changed"])]
+        assert cells[4] == in_cell(account.paid, account.may_be_paid)
 
 
 def _flags(name: str, value: Any) -> list[str]:
@@ -478,6 +498,19 @@ def in_words(paid: float | None, may_be_paid: float) -> str:
     settled = f"${paid:.4f}" if paid is not None and (paid or not may_be_paid) else ""
     unsettled = f"at most ${may_be_paid:.4f} unsettled" if may_be_paid else ""
     return " and ".join(filter(None, (settled, unsettled)))
+
+
+def in_cell(paid: float | None, may_be_paid: float) -> str:
+    settled = dollars(paid) if paid is not None and (paid or not may_be_paid) else ""
+    return " + ".join(filter(None, (settled, f"≤{dollars(may_be_paid)}" if may_be_paid else ""))) or "-"
+
+
+def dollars(cost: float) -> str:
+    return f"${cost:.2f}" if cost >= 0.01 else f"${cost:.4f}"
+
+
+def without_times(prompt: str) -> str:
+    return re.sub(r" after \d+\.\d s", "", prompt)
 
 
 def files_of(root: Path) -> dict[str, str]:
