@@ -12,9 +12,14 @@ from typing import NamedTuple
 
 from code_commit.regex import regex
 
-_SAYS = regex(r"secret|token|pass|pw|psk|cred|key|bearer|identified")
+_IN_OTHER_LANGUAGES = """
+    adgangskode contraseña haslo hasło heslo lösenord parola salasana senha wachtwoord şifre
+    пароль パスワード 비밀번호 密码 密碼
+"""
+_FOREIGN = "|".join(_IN_OTHER_LANGUAGES.split())
+_SAYS = regex(rf"secret|token|pass|pw|psk|cred|key|bearer|identified|{_FOREIGN}")
 _SECRET_WORD = regex(
-    r"bearer|identified|creds?|keys?|\w*pass|passe|passwort|psk|pwd?"
+    rf"bearer|identified|creds?|keys?|\w*pass|passe|passwort|psk|pwd?|{_FOREIGN}"
     r"|\w*(credential|passphrase|passwd|password|secret|token)s?"
     r"|\w*(access|api|auth|encryption|private|secret|signing)keys?"
 )
@@ -48,31 +53,33 @@ _QUALIFIED_KEY = regex(
     r"(access|admin|api|app|auth|client|cookie|encryption|hmac|jwt|master|private|signing|storage)s?"
 )
 _LABEL = regex(r"([\w.-]*)[=:]+(?![=:/]|\Z)", re.ASCII)
-_WORD = regex(r"[A-Z]?[a-z]+\d*|[A-Z]+(?![a-z])\d*")
+_WORD = regex(rf"(?i:(?<![a-z])(?:{_FOREIGN})(?![a-z]))|[A-Z]?[a-z]+\d*|[A-Z]+(?![a-z])\d*")
 _OF_NAMES = string.ascii_letters + string.digits + "_-"
 _LONGEST_NAME, _NEAR, _MOST_BETWEEN = 60, 240, 3  # characters of a name and behind it; words before its value
-_PIECE = regex(r"[^\s\"'`<>,;()\[\]{}|\\&]+")
+_PIECE = regex(r"[^\uff1a\s\"'`<>,;()\[\]{}|\\&]+")
 _OF_BASE64 = frozenset("+/")
 _QUOTED = regex(r"(?=([\"'`])(\S{12,200}?)\1)")
 _REST = regex(r"[\"']?(?:=|\s*:)[ \t]*((?:(?!&\w+=)[^\s\"'`]){12,200}?)(?=\n|\Z|&\w+=)")
 _ENDS_SENTENCE = regex(r"\.\s|\n\s*\n")
+_RULE = regex(r"\n[ \t|:+=-]+(?=\n)")  # between the names and the values of a table
 _URL = regex(r"(?:://[^\s:/@\"'`<>]{0,64}:|https?://)([^\s/:@\"'`<>{}$]{8,80})@([\w.-]+)")
 _OF_SENTRY = regex(r"[0-9a-f]{32}")
 _OF_NOBODY = regex(r"https?://([\w.-]+\.)?example\.(com|net|org)(:\d+)?[/?][^\s\"'`]*\Z")
 _LOGIN = regex(
     r"(?:Basic |\"auth\": ?\")([0-9A-Za-z+/]{16,}={0,2})"
     r"|(?:-[uU](?:ser)?[ =,\"']+[\w.@-]+[:,%]|auth ?= ?\(\s*[\"'][\w.@-]+[\"'],\s*[\"']|ConvertTo-SecureString [\"'])"
-    r"([^\s\"'`<>{}$]{12,80})|echo (?:-n )?[\"']?([^\s\"'`<>{}$/]{12,80})[\"']? ?\|[^\n]{0,80}(?:--password-stdin| -S )"
+    r"([^\s\"'`<>{}$]{12,80})|echo (?:-n )?[\"']?(?:[\w.-]+:)?([^\s\"'`<>{}$/]{12,80})[\"']? ?\|"
+    r"[^\n]{0,80}(?:--password-stdin| -S |chpasswd)"
 )
 """A header, an argument, the option of a command that takes a name and a password, or what is piped into one."""
-_SIGNS_OF_LOGIN = ("Basic ", '"auth"', "-u", "-U", "auth", "-SecureString", " -S ", "-stdin")
+_SIGNS_OF_LOGIN = ("Basic ", '"auth"', "-u", "-U", "auth", "-SecureString", " -S ", "-stdin", "chpasswd")
 _OPTION = regex(
     r"(?:-(?<=[\s\"']-)(?:p[\"',= ]{0,4}|[aPw][\"',= ]{1,4})|/(?<=\s/)p:)"
     r"([^\s\"'`<>{}$/\\:;|&,()\[\]]{12,80})(?![^\s\"'`\\;|&,)\]])"
 )
 """The option of a command for a password, as `docker login -p` or `redis-cli -a` has it, with its argument."""
 _NO_HOST = regex(r"localhost|127\.[\d.]+|(.*\.)?example(\.\w+)?|host(name)?|\.*")
-_PREFIXED = regex(r"[_-](?![0-9a-f]+[LR]\d+\b)[0-9A-Za-z]{32,}(_[0-9a-f]{8})?(?![\w/+-])")
+_PREFIXED = regex(r"[_-](?![0-9a-f]+[LR]\d+\b)[0-9A-Za-z]{32,}(_[0-9A-Za-z]{8,})?(?![\w/+-])")
 _PREFIX = regex(r"(?<![\w/+.-])[A-Za-z][a-z0-9]{1,9}(_[a-z]{1,5})?\Z")
 _CLASSES = tuple(map(regex, (r"[a-z]", r"[A-Z]", r"\d")))
 
@@ -101,7 +108,7 @@ _MIXED = (
 )
 """Pieces that random values have and few lines of code: digits, cases or signs in turns."""
 NEEDED = (
-    rf"(?i-u:{_SAYS.pattern})[^\n]*\n?[^\n]*({_MIXED})",
+    rf"(?i-u:{_SAYS.pattern})[^\n]*(\n[ \t|:+=-]+)?\n?[^\n]*({_MIXED})",
     rf"{_URL.pattern}|{_LOGIN.pattern}",
     rf"[\s\"'](-[apPw]|/p:)[^\n]{{0,30}}?({_MIXED})",
     r"[_-][0-9A-Za-z]{32}",
@@ -116,11 +123,13 @@ Azure's emulator, those in RFC 6750 and in the documents of FastAPI and Flask, w
 _REFERS = regex(r"(?:[$#%]\{|\{\{[ \t]*[\w.]*|(?:(?:[\w-]|\$\{[\w:.]+\})+:){3,})\Z")
 _HAS_VALUE = regex(r"[\w.-]*[ \t]*[:=]")
 _HAS_VALUE_IN_PATH = regex(r"[\w.-]*(?:[ \t]*=|:\s|\()")
+_DIGIT_INSIDE = regex(r"[a-z]\d(?=[A-Za-z])")
 _SHORT_HUMP = regex(r"[A-Z][a-z](?=[A-Z\d])")
 _BETWEEN_WORDS = frozenset("_-./:~=")
 _IS_MIXED = regex(_MIXED)
 _SHORTEST, _SHORTEST_HEX, _READ = 12, 32, 200
 _LEAST_UNLIKELY = 5  # pairs of neighbors
+_OF_A_DIGIT = 3  # more of them, for one within letters, as in passwords that can be spoken
 _REGULAR, _MOST = 0.4, 0.6  # shares of a value: characters that follow the one before, or before that
 _FEW = 0.45  # share of different characters
 _FOLLOWERS = """
@@ -200,7 +209,7 @@ def _with_word_before(text: str, start: int, end: int) -> str:
     if text[start - 1 : start] == " ":
         before = text[max(0, start - _LONGEST_NAME) : start - 1]
         word = before[len(before.rstrip(_OF_NAMES)) :]
-        if word.lower() in _OTHER:
+        if word.lower() in _OTHER and (word, text[end : end + 2]) != ("ENCRYPTED", " '"):  # of SQL, which encrypts it
             return f"{word} {text[start:end]}"
     return text[start:end]
 
@@ -218,8 +227,14 @@ def _is_reference(text: str, start: int) -> bool:
 
 
 def _opens_nothing(text: str, start: int) -> bool:
-    """Tell whether a name is in the query of a URL whose domain is kept for examples (RFC 2606)."""
-    return text[start - 1 : start] in ("?", "&") and _OF_NOBODY.search(text[max(0, start - _READ) : start]) is not None
+    """Tell whether a name is in the query of a URL whose domain is kept for examples (RFC 2606), or an index's search
+    key, which each reader of the page gets.
+    """
+    before = text[max(0, start - _READ) : start]
+    if text.startswith("apiKey", start):
+        around = before.rpartition("{")[2] + text[start : start + _READ].partition("}")[0]
+        return "appId" in around and "indexName" in around
+    return before[-1:] in ("?", "&") and _OF_NOBODY.search(before) is not None
 
 
 def _words_of(name: str) -> list[str]:
@@ -231,7 +246,7 @@ def _value_behind(text: str, start: int, end: int) -> Iterator[LikelySecret]:
     near = text[end : end + _NEAR]
     if sentence := _ENDS_SENTENCE.search(near):
         near = near[: sentence.start()]
-    near = "\n".join(near.split("\n", 2)[:2])
+    near = "\n".join(_RULE.sub("", near).split("\n", 2)[:2])
     if not _IS_MIXED.search(near):
         return
     words, label = 0, ""
@@ -325,6 +340,7 @@ def _has_words(value: str) -> bool:
                 likely, unlikely = likely + is_likely, unlikely + (not is_likely)
         elif not (first.isdigit() and second.isdigit()):
             unlikely += _BETWEEN_WORDS.isdisjoint((first, second))
+    unlikely += _OF_A_DIGIT * len(_DIGIT_INSIDE.findall(value)) if value.isalnum() else 0
     return unlikely < max(_LEAST_UNLIKELY, likely * (1 if any(map(str.isdigit, value)) else 2))
 
 

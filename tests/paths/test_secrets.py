@@ -349,6 +349,10 @@ NO_SECRETS = [
     "bearer_auth('someS3cr3tAutht0k3n')",
     f"tar -p -xf {WIDE[:20]}/x && git commit -a -C {HEX[:40]}",
     f"SERVICE_ROLE_KEY=eyJhbGciOiJIUzI1NiJ9.{DEMO}.{WIDE}",
+    f"algolia: {{ appId: 'A1', apiKey: '{WIDE}', indexName: 'docs' }}",
+    f"encrypted password: {WIDE}",
+    f"desenhaLinha = '{WIDE}'",
+    "key = utf8mb4base64encodedkey",
 ]
 
 
@@ -407,6 +411,16 @@ def test_a_placeholder_and_what_opens_nothing_are_no_secret(line):
         f"user:app:x:password={WIDE}",
         f"ghs_1234567_{WIDE}abcdABCD.{WIDE}",
         f"glrt-{WIDE[:20]}",
+        f"sntrys_{WIDE}{HEX[:12]}_{WIDE}",
+        "password: aighIceeh6owei8aiMoh",
+        f"ALTER ROLE app WITH ENCRYPTED PASSWORD '{WIDE[:20]}';",
+        f"RUN echo 'root:{WIDE[:20]}' | chpasswd",
+        f"| user | password |\n| :--- | --- |\n| app | {WIDE[:20]} |",
+        f"senhaDoBanco = '{WIDE[:20]}'",
+        f"пароль: {WIDE[:20]}",
+        f"密码\uff1a{WIDE[:20]}",
+        f"algolia: {{ appId: 'A1', adminApiKey: '{WIDE}' }}",
+        f"algolia: {{ appId: 'A1' }}, other: {{ apiKey: '{WIDE}', indexName: 'x' }}",
         f"%0A%09{AWS}%0D",
         f"&#9;{AWS}",
         f"\\u000a{AWS}",
