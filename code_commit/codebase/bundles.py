@@ -36,7 +36,7 @@ _GENERATED = regex(
 _VALUE = regex(  # a text that code has, as a here-document
     r"(?ms)[=(,+:]\s*(`|\"\"\"|\'\'\').*?(?:\1|\Z)|<<[-~]?([\"']?)(\w+)\2$.*?(?:^\s*\3$|\Z)"
 )
-_OF_ITSELF = regex(r"(?i)\bthis\b|\bcode generated\b|@generated\b|<auto-?generated")
+_OF_ITSELF = regex(r"(?i)(?<!\bby )(?<!\bfrom )(?<!\bwith )\bthis\b|\bcode generated\b|@generated\b|<auto-?generated")
 _OF_OTHERS = regex(r"(?i)\bfiles\b|\bthem\b|^.*?(?P<path>[\w.*-]+/[\w.*/-]*|[\w*-]+\.\w+)(?=.*generated)")
 _HEADER = 1000  # characters
 

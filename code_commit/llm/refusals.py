@@ -66,7 +66,7 @@ _PROMPT = r"(?:prompt|inputs?|context|tokens?|messages|conversation|payload|body
 _SIZE = r"(?:too (?:long|large|big|many)|exceed\w*|maximum|(?:greater|larger|longer) than|overflow\w*|limit|range)"
 _TOO_LONG = regex(
     rf"(?i)\b{_PROMPT}\b.{{0,80}}\b{_SIZE}\b|\b{_SIZE}\b.{{0,60}}\b{_PROMPT}\b|\brequest\W+(is |size )*too (large|long)"
-    r"|\b(context|input|prompt) (length|window|size)\b|string above max"
+    r"|\b(context|input|prompt) (length|window|size)\b|string above max|[超过]长"
 )
 _SIZES = regex(r"(?<![\w.:/-])\d{3,}(?:[,_]\d{3})*(?![\w:/-]|\.\d)")
 _OF_SIZE = regex(r"(?i)tokens\b|token (count|limit)|characters\b|length|\bsize\b|context|prompt|input|长度|上下文")

@@ -135,10 +135,12 @@ def _read_decoration(path: str, held: str, root: Path) -> tuple[str, str] | None
 
 
 def find_held_path(path: str, root: Path) -> str:
-    """Return the longest path of an existing file in a path, as it is or as HTML or a URL has it; "" for none."""
+    """Return the longest path of an existing file in a path, as it is, as HTML or a URL has it, or without its blanks;
+    "" for none.
+    """
     found = ""
     forms = (unicodedata.normalize(form, path) for form in ("NFC", "NFKC"))
-    for spelling in dict.fromkeys((path, *forms, unescape(path), unquote(path))):
+    for spelling in dict.fromkeys((path, *forms, unescape(path), unquote(path), re.sub(r"\s", "", path))):
         for piece in decoration.pieces(spelling):
             if len(piece) > len(found) and _is_file(root, piece):
                 found = piece

@@ -63,6 +63,7 @@ def error(message, **more):
         (429, error("Rate limit exceeded: free-models-per-day"), "quota"),
         (500, error("insufficient balance (1008)"), "quota"),
         (403, error("用户余额不足"), "quota"),
+        (400, error("Prompt 超长"), "too_long"),
         (429, error("Budget has been exceeded!", type="budget_exceeded"), "quota"),
         (429, error("You exceeded your current quota, please check your plan and billing details."), "quota"),
         (200, {"base_resp": {"status_code": 1004, "status_msg": "invalid api key"}}, "key"),

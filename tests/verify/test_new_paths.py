@@ -37,6 +37,8 @@ HELD = {
     "an entity": ("docs/R&amp;D.md", "docs/R&D.md"),
     "a URL": ("docs/my%20notes.md", "docs/my notes.md"),
     "a new name": ("src/a.py -> src/b.py", "src/a.py"),
+    "a blank before the suffix": ("src/a. py", "src/a.py"),
+    "a blank within it": ("src/a.p y", "src/a.py"),
 }
 
 NEW = {
