@@ -11,7 +11,7 @@ import time
 import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
-from code_commit.codebase.languages import is_language
+from code_commit.codebase.languages import ANY, is_language
 from code_commit.codebase.macros import without_macros
 from code_commit.regex import regex
 
@@ -46,6 +46,11 @@ _OWN_LINE = regex(
 )  # a constructor of Kotlin
 _PAGES = {"vue", "svelte", "astro", "html", "htm"}
 _PAGE_SCRIPT = regex(r"<script\b[^>]*>(.*?)(?:</script>|\Z)|\A\s*---\n(.*?)^---$", re.DOTALL | re.MULTILINE)
+_NO_CODE_OF_PYGMENTS = """
+    asc bibtex configs console css data diff dns email gcodelexer html installers json5 ldap markup minecraft procfile
+    sgf special srcinfo templates textfmts ul4 xorg
+"""
+_NO_CODE = frozenset(_NO_CODE_OF_PYGMENTS.split())
 _LONGEST_LINE = 10_000  # characters: a grammar can take gigabytes for a longer one
 _PIECE, _PARSING_TIME = 65_536, 0.5  # bytes, seconds
 
@@ -127,7 +132,17 @@ def _alike(name: str, suffix: str, text: str) -> str:
     named, interpreters = _known_names()
     program = re.match(r"#![ \t]*\S*?(?:/env(?:[ \t]+-\S+)*[ \t]+(?:\S+/)?)?([a-zA-Z]+)[\d.]*(?=\s|$)", text)
     told = interpreters.get(program[1].lower(), "") if program else ""
-    return told or named.get(name) or named.get(f"*.{suffix}", "")
+    other = ANY if suffix and f"*.{suffix}" in code_languages() else ""
+    return told or named.get(name) or named.get(f"*.{suffix}") or other
+
+
+@functools.cache
+def code_languages() -> dict[str, str]:
+    """Return the languages that code is written in, by each name that Pygments has for their files."""
+    from pygments.lexers import LEXERS  # few files are named so
+
+    lexers = [lexer for lexer in LEXERS.values() if lexer[0].rpartition(".")[2] not in _NO_CODE]
+    return {each: language for _, language, _, names, _ in reversed(lexers) for each in names}
 
 
 @functools.cache

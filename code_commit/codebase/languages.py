@@ -24,6 +24,7 @@ _SKIPPED = {
     "erlang": r"\"(?:\\.|[^\"\\])*\"|(?<!\$)%.*",
     "fortran": r"!.*",
     "basic": r"\"[^\"\n]*\"|'.*",
+    "any": rf"{_TRIPLE}|{_BLOCK}|\(\*(?!\))(?s:.*?)\*\)|\{{-(?s:.*?)-\}}|/-(?s:.*?)-/|<#(?s:.*?)#>",
     "pascal": rf"\{{(?s:.*?)\}}|\(\*(?s:.*?)\*\)|{_SLASHES}|{_STRING}",
 }  # patterns of comments and strings, by what languages share
 
@@ -262,10 +263,10 @@ _ROWS = {  # by the suffixes of languages
             <WORDS>|(?:private |protected )?(?:abstract )?(?:def|lib|annotation|alias|macro) ([\w.?!]+).*
         """,
     ),
-    "d hx odin gleam cue swift-interface as glsl hlsl wgsl metal groov": (
-        "c",
+    "* d hx odin gleam cue swift-interface as glsl hlsl wgsl metal groov": (
+        "any",
         r"""
-            <MEMBER>
+            <WORDS>|([\w.]+) *[:=].*[=-]>.*|(?<![^\n])(?::([\w-]+)|([\w$][\w.$-]*):)[\x20\r]*
         """,
     ),
     "nix": (
@@ -382,6 +383,12 @@ _ROWS = {  # by the suffixes of languages
     ),
 }
 _ROW_OF = {suffix: row for suffixes, row in _ROWS.items() for suffix in suffixes.split()}
+ANY = "*"
+"""In place of the suffix of a language that has no row: its lines are read by their shape, too."""
+
+
+def has_own_row(suffix: str) -> bool:
+    return _ROW_OF[suffix] is not _ROW_OF[ANY]
 
 
 def is_language(suffix: str) -> bool:

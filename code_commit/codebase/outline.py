@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from code_commit.codebase.grammars import code_of
+from code_commit.codebase.languages import ANY
 from code_commit.codebase.patterns import LONGEST, Entry, headings, heads
 from code_commit.codebase.syntax import MADE, Tree, is_function, name_of, read_tree
 from code_commit.regex import regex
@@ -165,7 +166,7 @@ def _entries(path: str, text: str) -> list[Entry]:
                 return list(_python_lines(ast.parse(text), 0))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         pass
-    return heads(suffix, text)
+    return heads(suffix, text) or heads(ANY, text)
 
 
 def _with_patterns(tree: Tree, suffix: str, text: str) -> list[Entry]:

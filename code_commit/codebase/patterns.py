@@ -5,9 +5,11 @@ They read the languages that have no grammar, and stand in for a grammar that is
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from code_commit.codebase.languages import compiled
+from code_commit.codebase.languages import compiled, has_own_row
+from code_commit.regex import regex
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -27,6 +29,14 @@ class Entry(NamedTuple):
     name: str = ""
 
 
+_CONTROL = "begin|case|catch|do|else|elseif|elsif|elif|end|except|finally|for|foreach|if|let|loop|match|rem|repeat"
+_HEAD = regex(
+    rf"(?i)\s*(?!(?:{_CONTROL}|return|select|switch|then|try|unless|until|when|while|with)\b)[\w@$][^=(\[{{<'\"#:,;]*"
+)
+_BEHIND_NAME = regex(r"\b(?:as|does|do|extends|for|from|if|implements|is|of|returns?|where|with)\b|\.\s*\Z")
+_OPENS = regex(r"\s*(?:\{|begin\b)", re.IGNORECASE)
+_SAYS_NOTHING = regex(r"\s*(?:[#%;!*]|//|--|\Z)")
+"""The beginning of a head up to its first sign, what follows a name in it, a line that opens a block, and a comment."""
 _TITLE = r"(?P<title>.*)$"
 _HEADINGS = {
     ("md", "mdc", "mdx", "markdown"): rf"\A---\n(?s:.*?)^---$|^(?P<fence>```|~~~)(?s:.*?)^(?P=fence)"
@@ -67,10 +77,39 @@ def heads(suffix: str, text: str) -> list[Entry]:
     code = skipped.sub(_blanked, text)
     entries = list[Entry]()
     for line, match in _numbered(code, head.finditer(code)):
-        shown = match[0].rstrip(" \t\r{")[:LONGEST]
         name = next(filter(None, match.groups()), "").rstrip(":.").replace("::", ".")
-        entries.append(Entry(shown, len(shown) - len(shown.lstrip()), line, name=name))
-    return entries
+        entries.append(_entry(match[0], line, name))
+    return entries if has_own_row(suffix) else _with_shapes(entries, code)
+
+
+def _shapes(text: str) -> list[Entry]:
+    """Return the heads of code in a language of which nothing is known: the lines of the outermost two levels under
+    which others are indented.
+    """
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if not _SAYS_NOTHING.match(line)]
+    found = list[Entry]()
+    for (number, line), (_, below) in pairwise(lines):
+        head = _HEAD.match(line)
+        if head and (line.rstrip()[-1] == "{" or _OPENS.match(below) or _indent(below) > _indent(line)):
+            *_, name = _BEHIND_NAME.split(head[0])[0].split() or [""]
+            found.append(_entry(line, number, name))
+    levels = sorted({entry.depth for entry in found})[:2]
+    return [entry for entry in found if entry.depth in levels]
+
+
+def _with_shapes(entries: list[Entry], code: str) -> list[Entry]:
+    told = {entry.first for entry in entries}
+    more = (entry for entry in _shapes(code) if entry.first not in told)
+    return sorted([*entries, *more], key=lambda entry: entry.first)
+
+
+def _entry(line: str, number: int, name: str) -> Entry:
+    shown = line.rstrip(" \t\r{")[:LONGEST]
+    return Entry(shown, _indent(shown), number, name=name)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _blanked(match: re.Match[str]) -> str:

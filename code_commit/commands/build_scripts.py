@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from code_commit.codebase.grammars import code_languages
 from code_commit.commands.descriptions import read_facts
 from code_commit.commands.project_files import Facts, Folder, Places, look_into, mapping, paths_of
 from code_commit.commands.scripts import workspaces_of
@@ -27,6 +28,7 @@ _LANGUAGE_OF = {suffix: name for name, suffixes in _TABLE["languages"].items() f
 _DEEPEST = 3  # folders down to a part of the project
 _MOST_NAMED = 6
 _SMALLEST_SHARE = 0.1  # of the files of all languages; below it a language is no part of its own
+_FEW = 2  # files that may only be called like those of a language
 _NOT_BUILT = {"deps", "doc", "docs", "example", "examples", "external", "third_party"}
 
 
@@ -130,11 +132,21 @@ def _choose(project: Folder) -> tuple[list[_Part], list[_Part]]:
 
 
 def _find_unbuilt(project: Folder, parts: Sequence[_Part]) -> list[_Language]:
-    """Return the languages that no part builds, the one of most files first, without those of few files."""
+    """Return the languages that no part builds, the one of most files first, without those of few files.
+
+    One that the table does not have counts if it has more files than any other, and than a few: go.mod is no Modula-2.
+    """
     files: dict[str, list[str]] = {}
+    others: dict[str, list[str]] = {}
     for name in project.files:
-        if language := _LANGUAGE_OF.get(PurePosixPath(name).suffix[1:]):
+        suffix = PurePosixPath(name).suffix[1:]
+        if language := _LANGUAGE_OF.get(suffix):
             files.setdefault(language, []).append(name)
+        elif language := code_languages().get(f"*.{suffix}"):
+            others.setdefault(language, []).append(name)
+    most = max(others, key=lambda language: len(others[language]), default="")
+    if len(others.get(most, "")) > max(map(len, files.values()), default=_FEW):
+        files[most] = others[most]
     counts = Counter({language: len(names) for language, names in files.items()})
     known = {language for part in parts for language in part.kind.get("languages", part.kind["name"]).split()}
     return [

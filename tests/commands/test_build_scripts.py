@@ -731,6 +731,21 @@ PARTS = {
     "scripts below": ({"go.mod": "", "tools/a.py": ""}, "Go", "Python (tools/a.py)"),
     "a Makefile": ({"Cargo.toml": "", "Makefile": "test:\n"}, "Rust", "make (Makefile)"),
     "deep down": ({"go.mod": "", "a/b/c/pubspec.yaml": ""}, "Go", "Dart (a/b/c/pubspec.yaml)"),
+    "a language of which no build is known": (
+        {"package.json": '{"scripts": {"test": "x"}}', **dict.fromkeys(["src/a.adb", "src/b.adb", "src/c.ads"], "")},
+        "JavaScript",
+        "Ada (src/a.adb)",
+    ),
+    "files called like those of a language": (
+        {"package.json": '{"scripts": {"test": "x"}}', "a.adb": "", "b.adb": ""},
+        "JavaScript",
+        "",
+    ),
+    "fewer files of it": (
+        {"a.py": "", **dict.fromkeys(["b.py", "c.py", "d.py", "a.adb", "b.adb", "c.adb"], "")},
+        "Python",
+        "",
+    ),
     "a package outside of the workspace": (
         {"Cargo.toml": '[workspace]\nmembers = ["crates/*"]', "crates/a/Cargo.toml": "", "fuzz/Cargo.toml": ""},
         "Rust",
