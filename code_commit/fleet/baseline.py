@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from code_commit.commands.results import Result, read_lines
+from code_commit.commands.results import read_lines
 from code_commit.fleet.repositories import find_bases
 from code_commit.fleet.results import BASELINES, TaskOutcome, append_line
 from code_commit.fleet.tasks import BUILD_ALONE, FleetTask
@@ -43,16 +43,13 @@ class UnpaidStore:
     def paid_for(self, _: FleetTask) -> float:
         return 0.0
 
-    def count(self, result: Result, _: bytes = b"") -> Result:
-        return result
-
     def take_up(self, _: Mapping[str, bytes]) -> float:
         return 0.0
 
     def note(self, *_: object) -> None:
         pass
 
-    begin = lose = end = require_room = note
+    begin = lose = count = end = require_room = note
 
 
 class Baselines(UnpaidStore):
@@ -79,7 +76,7 @@ class Baselines(UnpaidStore):
         unfit = (CANNOT_RUN, RED) if skip_red else (CANNOT_RUN,)
         for task in tasks:
             known = self.of(task)
-            task._passes_before, task._built = known.state == GREEN, known.told  # noqa: SLF001 - no line has them
+            task._baseline = known.state == GREEN, known.told  # noqa: SLF001 - no line has it
         return [task for task in tasks if self.of(task).state not in unfit]
 
     @property

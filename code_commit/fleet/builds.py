@@ -56,7 +56,6 @@ class Source(NamedTuple):
 
 
 def copy_path(place: Path, url: str) -> Path:
-    """Return where the copy of a repository is."""
     return place / f"{hashlib.sha256(url.encode()).hexdigest()[:24]}.git"
 
 

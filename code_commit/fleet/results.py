@@ -108,7 +108,6 @@ class FleetTotals:
 
     @property
     def known(self) -> Cost:
-        """The sum of the known costs."""
         return Cost(self.cost_usd or (None if self.unknown_costs else 0.0), self.unsettled_usd)
 
 

@@ -38,7 +38,6 @@ LIMITS = settings_for(Facet.LIMIT)
 """Settings that may change without making it another task: it continues."""
 _NOT_IN_PROMPT = settings_for(Facet.LIMIT, Facet.BUILD, Facet.OUTPUT)
 """Settings that affect neither the prompt nor the answer."""
-_ADDED = settings_for(Facet.ADDED)
 
 NO_BUILD = (
     f'{BUILD_SCRIPT} is missing: supply it as "build" of the task or of the defaults line (with -m: --build FILE)'
@@ -54,8 +53,7 @@ class Solution(NamedTuple):
     tests_before: Files
 
 
-BUILD_ALONE = Solution("", {})
-"""Marks a task whose commit is built as it is, without an LLM."""
+BUILD_ALONE = Solution("", {})  # marks a task whose commit is built as it is, without an LLM
 
 
 class FleetTask(BaseModel):
@@ -84,8 +82,7 @@ class FleetTask(BaseModel):
     _list: Path = PrivateAttr(Path())
     _words: str = PrivateAttr("")
     _solution: Solution | None = PrivateAttr(None)
-    _passes_before: bool = PrivateAttr(False)
-    _built: str = PrivateAttr("")
+    _baseline: tuple[bool, str] = PrivateAttr((False, ""))  # whether it passes, and what was told if not
 
     @field_validator("repository")
     @classmethod
@@ -137,13 +134,12 @@ class FleetTask(BaseModel):
     @property
     def built(self) -> str:
         """The JSON of `check --build` on its baseline that failed, "" where its run has to build first itself."""
-        return self._built if self.settings.get("build_first") else ""
+        return self._baseline[1] if self.settings.get("build_first") else ""
 
     @property
     def run_settings(self) -> dict[str, Any]:
         """The settings of its run: where the baseline passed, a first build would tell the LLM nothing."""
-        is_told = self._passes_before and self.settings.get("build_first")
-        return self.settings | ({"build_first": False} if is_told else {})
+        return self.settings | ({"build_first": False} if self._baseline[0] and "build_first" in self.settings else {})
 
     @property
     def digest(self) -> str:
@@ -187,6 +183,8 @@ class FleetTask(BaseModel):
         """Return a result of the task; `facts` are further members. Without a run it costs nothing."""
         model = self.settings.get("model")
         line: dict[str, Any] = {
+            "exit_code": status.exit_code,
+            "cost_usd": 0.0,
             "identity": self.identity,
             "model": full_name_of(model) if model else "",
             "repository": self.repository,
@@ -195,8 +193,7 @@ class FleetTask(BaseModel):
             "task": self.task or self.id,
             "label": self.label,
         }
-        facts = {"exit_code": status.exit_code, "cost_usd": 0.0, **line, **facts}
-        return Result(self.id, self.digest, status, message=message, **facts)
+        return Result(self.id, self.digest, status, message=message, **(line | facts))
 
     @property
     def place(self) -> str:
@@ -236,15 +233,13 @@ def make_matrix(tasks: Sequence[FleetTask], settings: Sequence[str], trials: int
     made, ways = [], list(product(*(axis.items() for axis in axes.values())))
     for task, way, trial in product(tasks, ways, range(1, trials + 1)):
         words, values = ",".join(word for word, _ in way), [value for _, value in way]
-        is_one = len(ways) == 1
         own: dict[str, Any] = {"settings": {**_bound(task.settings), **dict(zip(axes, values, strict=True))}}
-        slug = "" if is_one else re.sub(r"[^A-Za-z0-9._-]+", "-", words)
+        slug = "" if len(ways) == 1 else re.sub(r"[^A-Za-z0-9._-]+", "-", words)
         short = slug if len(slug) <= _LONGEST_SLUG else f"{slug[-_LONGEST_SLUG:]}-{_hash(words)[:8]}"
         name = ".".join([task.id, *filter(None, [short]), *([str(trial)] if trial > 1 else [])])
-        if trials > 1 or not is_one:
+        if trials > 1 or len(ways) > 1:
             differing = [word for name, (word, _) in zip(axes, way, strict=True) if len(axes[name]) > 1]
-            model = own["settings"].get("model", "")
-            label = ",".join(dict.fromkeys(filter(None, [str(model), *differing])))
+            label = ",".join(dict.fromkeys(filter(None, [str(own["settings"].get("model", "")), *differing])))
             own |= {"task": task.task or task.id, "label": label or task.label}
         made.append(_changed(task, name, {"id": name, **own}))
         made[-1]._words = words or task.label if "task" in own else ""  # noqa: SLF001 - no field of the line
@@ -262,9 +257,9 @@ def with_defaults_of_user(tasks: Sequence[FleetTask], own: Mapping[str, Any]) ->
     left_out = {*settings_for(Facet.OUTPUT, Facet.REACH), "approve", "dry_run"}
     own = _bound({name: value for name, value in own.items() if name not in left_out})
     if "prices" in own:
-        tables = {model: price._asdict().items() for model, price in own["prices"].items()}
         own["prices"] = {
-            model: {name: part for name, part in parts if part is not None} for model, parts in tables.items()
+            model: {name: part for name, part in price._asdict().items() if part is not None}
+            for model, price in own["prices"].items()
         }
     if not own:
         return list(tasks)
@@ -279,7 +274,8 @@ def with_defaults_of_user(tasks: Sequence[FleetTask], own: Mapping[str, Any]) ->
             model, url = given.get(f"{role}model"), defaults.get(f"{role}base_url", "")
             if model and not url.startswith(f"{provider_of(model)}:"):
                 defaults.pop(f"{role}base_url", None)
-        added = {name: [*dict.fromkeys([*own[name], *given.get(name, ())])] for name in own.keys() & {*_ADDED}}
+        lists = own.keys() & {*settings_for(Facet.ADDED)}
+        added = {name: [*dict.fromkeys([*own[name], *given.get(name, ())])] for name in lists}
         tables = {name: {**own[name], **given.get(name, {})} for name in own.keys() & {"prices"}}
         settings = defaults | given | added | tables
         made.append(_changed(task, f"{task.id}, with your own settings", {"settings": settings}))
@@ -387,10 +383,8 @@ _WRONG_TYPES = {
     "float_type": "must be a number",
     "bool_type": "must be true or false",
 }
-_PATTERNS = {
+_PATTERNS = dict.fromkeys(("repository", "commit"), "must not be empty, begin with '-' or hold control characters") | {
     "id": "must be a name of letters, digits, '.', '_' and '-', the first a letter or digit, 100 at most",
-    "repository": "must not be empty, begin with '-' or hold control characters",
-    "commit": "must not be empty, begin with '-' or hold control characters",
     "query": "must not be empty",
 }
 
