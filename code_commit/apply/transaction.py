@@ -11,8 +11,8 @@ hard links to a replaced file keep its old content, as with git.
 import errno
 import os
 import stat
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -186,17 +186,10 @@ class Transaction:
 
     def _owner_of_new(self, write: FileEdit) -> Ownership:
         """Return what a new file keeps of the one that it renames, or else the group of a folder that hands it down."""
-        tree = self._staging.tree
         if write.renamed_from:
-            try:
-                file, status = tree.open(write.renamed_from)
-            except (FileNotFoundError, NotADirectoryError, NotAFileError) as error:
-                raise ChangedUnderUsError(write.renamed_from) from error
-            try:
+            with self._opened(write.renamed_from) as (file, status):
                 return Ownership(status.st_uid, status.st_gid, read_attributes(file))
-            finally:
-                os.close(file)
-        folder = os.fstat(tree.folder(self._folder_of_new(write.path)))
+        folder = os.fstat(self._staging.tree.folder(self._folder_of_new(write.path)))
         made = self._made.get(folder_of(write.path))
         mode, gid = (made.mode, made.gid) if made and made.mode is not None else (folder.st_mode, folder.st_gid)
         return Ownership(gid=gid) if gid is not None and mode & stat.S_ISGID else NOBODY
@@ -233,16 +226,22 @@ class Transaction:
             raise ChangedUnderUsError(write.path)
         return was._replace(status=now)
 
-    def _look_as_planned(self, write: FileEdit) -> _Kept:
-        """Return the file that the write is about. Raises ChangedUnderUsError where it is another now."""
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[tuple[int, os.stat_result]]:
+        """Open a file that has to be there, and give its state. Raises ChangedUnderUsError."""
         try:
-            file, now = self._staging.tree.open(write.path)
+            file, now = self._staging.tree.open(path)
         except (FileNotFoundError, NotADirectoryError, NotAFileError) as error:
-            raise ChangedUnderUsError(write.path) from error
+            raise ChangedUnderUsError(path) from error
         try:
-            content, attributes = read_all(file, now.st_size), read_attributes(file)
+            yield file, now
         finally:
             os.close(file)
+
+    def _look_as_planned(self, write: FileEdit) -> _Kept:
+        """Return the file that the write is about. Raises ChangedUnderUsError where it is another now."""
+        with self._opened(write.path) as (file, now):
+            content, attributes = read_all(file, now.st_size), read_attributes(file)
         if (content, stat.S_IMODE(now.st_mode)) != (write.old, write.old_mode):
             raise ChangedUnderUsError(write.path)
         return _Kept(now, attributes)
