@@ -28,7 +28,7 @@ from code_commit.commands.output import (
     tell_if_half_changed,
 )
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
-from code_commit.files import open_regular
+from code_commit.files import read_regular_file
 from code_commit.git import Repository, UnansweredError
 from code_commit.project import Project
 from code_commit.runs.diff import FileEdit, diff_files, known_text
@@ -125,23 +125,15 @@ def net_edits(folder: Path, root: Path) -> tuple[list[FileEdit], list[str]]:
             continue
         new = contents.get(path, b"") if after else None
         if after and sha256(new or b"").hexdigest() != after.sha256:
-            new = _read(root / path)
-            if sha256(new).hexdigest() != after.sha256:
+            with suppress(OSError, ValueError):  # a name that no file can have, in a log that was tampered with
+                new = read_regular_file(root / path, follow_link=False)
+            if sha256(new or b"").hexdigest() != after.sha256:
                 unknown.append(path)
                 continue
         old = read_original(snapshot, path, before) if before else None
         modes = (before.mode if before else 0o644, after.mode if after else 0o644)
         edits.append(FileEdit(path, old, new, *modes))
     return edits, unknown
-
-
-def _read(path: Path) -> bytes:
-    """Return a file's content; b"" if it cannot be read."""
-    try:
-        with open_regular(path) as file:
-            return file.readall()
-    except (OSError, ValueError):  # a name that no file can have, in a log that was tampered with
-        return b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

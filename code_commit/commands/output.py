@@ -15,7 +15,7 @@ from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted
 from code_commit.files import read_regular_file
 from code_commit.interrupts import hold_signals
 from code_commit.llm.keys import find_secrets
-from code_commit.project import CONFIG_FILE, TRANSACTION_FOLDER, Project, find_project, find_user_folder
+from code_commit.project import CONFIG_FILE, Project, find_project, find_user_folder
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import Command, Event, RunRecord, error_facts, utc_timestamp
@@ -108,8 +108,6 @@ def current_folder() -> Project:
 
 def tell_if_half_changed(project: Project) -> None:
     """Warn of a tree that an interrupted apply left half changed, for commands that repair nothing."""
-    if not (project.agent_config / TRANSACTION_FOLDER).exists():
-        return
     if is_half_changed(project):
         Progress(redactor_of(project)).say(f"warning: {HALF_CHANGED}")
 

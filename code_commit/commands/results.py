@@ -163,7 +163,6 @@ def counting(results: Iterable[Result]) -> dict[str, Result]:
 
 
 def add_result(results: dict[str, Result], result: Result) -> None:
-    """Add a result to those that count."""
     before = results.get(result.id)
     stays = before and before.is_green and not result.is_green and before.digest == result.digest
     results[result.id] = before.with_runs(result.runs) if before and stays else result

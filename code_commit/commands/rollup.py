@@ -16,7 +16,7 @@ from code_commit.codebase.text import Codebase
 from code_commit.commands.output import answering, output_of, print_json, redactor_of
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.llm.keys import find_secrets
-from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
+from code_commit.project import AGENT_CONFIG, Project
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry
@@ -125,7 +125,7 @@ def make_rollup(
 
 def _look_at_project(project: Project, progress: Progress) -> None:
     """Repair a tree that is half changed, and warn of a missing ignore line or repository."""
-    if os.path.lexists(project.agent_config / TRANSACTION_FOLDER) and (message := recover(project)):
+    if message := recover(project):
         progress.say(message)
     if not project.agent_config.exists():
         try:

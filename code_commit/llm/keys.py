@@ -22,8 +22,6 @@ from code_commit.runs.words import count
 from code_commit.settings import KEYS_VARIABLE, Settings
 from code_commit.terminal import shown
 
-__all__ = ["KEY_VARIABLES", "SHORTEST_KEY", "ApiKey", "find_secrets", "load_keys", "require_key"]
-
 KEY_VARIABLES = {vendor.name: vendor.key_variable for vendor in VENDORS.values() if vendor.key_variable}
 
 SHORTEST_KEY = 8

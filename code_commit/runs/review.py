@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
 
-from code_commit.files import folders_of, open_regular, read_regular_file
+from code_commit.files import folders_of, read_regular_file
 from code_commit.git import Index, Repository, UnansweredError
 from code_commit.project import Project
 from code_commit.runs.diff import with_hidden_text
@@ -164,8 +164,8 @@ def _file_warnings(project: Project, before: TreeState, after: TreeState, answer
 
 def _holds_hidden_text(path: str, project: Project) -> bool:
     content = b""
-    with suppress(OSError, ValueError), open_regular(project.root / path) as file:
-        content = file.readall()
+    with suppress(OSError, ValueError):
+        content = read_regular_file(project.root / path, follow_link=False)
     stored = project.git.stored(path, content) if project.git else content
     return with_hidden_text(content, stored) != stored
 
