@@ -325,8 +325,7 @@ def repository_options(root: Path, repository: Repository | None) -> Iterator[Se
         yield [f"--git-dir={folder}", f"--work-tree={root}"]
 
 
-Matcher = Callable[[str], object]
-"""Tells whether a path, or a folder of it, matches a pattern."""
+Matcher = Callable[[str], object]  # tells whether a path, or a folder of it, matches a pattern
 
 
 def match_patterns(patterns: Sequence[str], paths: Iterable[str], *, any_case: bool = False) -> set[str]:

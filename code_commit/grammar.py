@@ -67,8 +67,7 @@ CANNOT = Fence(
 FENCES = {fence.word: fence for fence in (END, DELETE, FIND, TO, REPLACE, FILES, CANNOT)}
 CLOSING = tuple(word for word, fence in FENCES.items() if fence.role is Role.CLOSES)
 EDITING = tuple(word for word, fence in FENCES.items() if fence.role is Role.EDITS)
-INNER = (*CLOSING, *EDITING)
-"""The words that never open a block: a file of such a name is sent as `./end`."""
+INNER = (*CLOSING, *EDITING)  # the words that never open a block: a file of such a name is sent as `./end`
 ALONE = tuple(word for word, fence in FENCES.items() if fence.role is Role.ALONE)
 """The first of them that an answer has is the one that is wrong beside others."""
 

@@ -22,10 +22,8 @@ _WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true
 _UNITS = {"S": " of seconds", "USD": " of US dollars"}  # by metavar
 NOT_NEGATIVE = "0 or more"
 POSITIVE = "more than 0"
-FAILING = "from 1 to 255"
-"""The exit codes of a failure."""
-PROGRAM = "command:"
-"""The begin of a model that is a program."""
+FAILING = "from 1 to 255"  # the exit codes of a failure
+PROGRAM = "command:"  # the begin of a model that is a program
 MOST = 10**12  # the limit of any number, so that sums and products stay finite
 BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
 USER, FILE, LOG, ENVIRONMENT, COMMAND_LINE, SERVER = (
@@ -34,8 +32,7 @@ USER, FILE, LOG, ENVIRONMENT, COMMAND_LINE, SERVER = (
 """The sources of settings. The log of a resumed run has no settings of the facet REACH."""
 
 
-Options = Mapping[str, object]
-"""Settings by their names, as one source has them: `load_settings` checks them."""
+Options = Mapping[str, object]  # settings by their names, as one source has them: `load_settings` checks them
 
 
 class UnfitValueError(ValueError, argparse.ArgumentTypeError):

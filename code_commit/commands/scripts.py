@@ -29,8 +29,7 @@ _LOSES = regex(
     r"|(?<![|\\])(\|(?!\|)&? *[\w./@-]+)",
     re.MULTILINE,
 )
-_PREPARES = regex(r"[@+-]*\s*(?:rm|rmdir|mkdir|cp|mv|p?kill)\b[^;&|]*(?:\|\|.*)?")
-"""A step that tests nothing."""
+_PREPARES = regex(r"[@+-]*\s*(?:rm|rmdir|mkdir|cp|mv|p?kill)\b[^;&|]*(?:\|\|.*)?")  # a step that tests nothing
 _LEADS = regex(
     r"[@+-]*\s*(?:(?:then|do|else|[({])\s*)*(?:(?:export\s+)?\w+=\S*\s*\Z|\Z|(?:[.:]|\[|cd|cp|export|for|if|mkdir|mv"
     r"|p?kill|read|rm|set|shopt|sleep|source|test|trap|ulimit|umask|unset|while)(?:\s|\Z))"

@@ -36,10 +36,8 @@ PLAIN_GIT = (
 )
 """Options of git that keep everybody's settings out of a commit."""
 _LINES_KEPT = 5
-_PROGRAM_MISSING = (126, 127)
-"""The exit codes by which a shell says that a program cannot be run or found."""
-_tasks: Counter[Path] = Counter()
-"""How many tasks use a copy."""
+_PROGRAM_MISSING = (126, 127)  # the exit codes by which a shell says that a program cannot be run or found
+_tasks: Counter[Path] = Counter()  # how many tasks use a copy
 _guard = Lock()
 _copying: defaultdict[Path, Lock] = defaultdict(Lock)
 

@@ -47,8 +47,7 @@ from code_commit.sources import read_environment, read_user_settings
 from code_commit.terminal import shown, terminal_width
 
 _LANDED_BEFORE, _REMOVED_SINCE = "landed before", "landed before, the branch was removed since"
-_HOPELESS = 5
-"""Commits of one history that fail for one reason before any fits."""
+_HOPELESS = 5  # commits of one history that fail for one reason before any fits
 
 
 class Plan(NamedTuple):

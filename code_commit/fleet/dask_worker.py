@@ -75,10 +75,8 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
 
 _logs: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
 """By fleet and task: what a worker's tasks have logged since the client asked."""
-_ended: set[str] = set()
-"""The fleets that do not go on."""
-_drained: set[str] = set()
-"""The fleets whose tasks make no more calls, and none of whose tasks begins."""
+_ended: set[str] = set()  # the fleets that do not go on
+_drained: set[str] = set()  # the fleets whose tasks make no more calls, and none of whose tasks begins
 
 
 def collect_logs(fleet: str) -> dict[int, bytes]:

@@ -41,8 +41,7 @@ from code_commit.status import Status
 from code_commit.version import __version__
 
 _MOST_LOST = 3  # workers that may be lost with a task
-_OUTAGES = ("network", "timeout")
-"""The kinds of errors that are the host's, not the task's."""
+_OUTAGES = ("network", "timeout")  # the kinds of errors that are the host's, not the task's
 _SECONDS_FOR_A_RESULT = 120
 
 
@@ -84,12 +83,10 @@ class Dispatcher:
         self._options, self._table = options, table
         self._fleet = f"code-commit-{name}-{os.urandom(6).hex()}"
         self._connection = ExitStack()
-        self._waiting: defaultdict[str, deque[_QueuedTask]] = defaultdict(deque)
-        """By host."""
+        self._waiting: defaultdict[str, deque[_QueuedTask]] = defaultdict(deque)  # by host
         self._limiters: defaultdict[str, RateLimiter] = defaultdict(lambda: RateLimiter(self._cluster.at_once))
         self._sent: dict[int, _QueuedTask] = {}
-        self._has_logs = False
-        """Whether all logs that workers kept of earlier starts were fetched."""
+        self._has_logs = False  # whether all logs that workers kept of earlier starts were fetched
         self._unconfirmed: set[str] = set()
         """The ids of tasks that were sent and whose logs may exist only on the workers."""
         self._last = 0

@@ -91,8 +91,7 @@ class Sieve(UnpaidStore):
 
     def __init__(self, table: FleetTable, lines: Mapping[str, str], most: int, unfit: Counter[str], hope: int) -> None:
         self.fit = 0
-        self.hopeless = ""
-        """The words of the last build if it gave up."""
+        self.hopeless = ""  # the words of the last build if it gave up
         self._table, self._lines, self._most, self._unfit, self._hope = table, lines, most, unfit, hope
 
     def take(self, _: FleetTask, outcome: TaskOutcome) -> bool:

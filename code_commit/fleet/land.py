@@ -223,8 +223,7 @@ class _Clone:
     def __init__(self, path: Path, index: Path, author: str) -> None:
         self._path = path
         self._variables = {**_identity(path, author), "GIT_INDEX_FILE": str(index)}
-        self._made: list[tuple[str, bytes]] = []
-        """The commits on the task's base, and the mails that they come from."""
+        self._made: list[tuple[str, bytes]] = []  # the commits on the task's base, and the mails that they come from
 
     def ask(self, *words: str, stdin: bytes = b"", **variables: str) -> str:
         return _ask(self._path, *words, stdin=stdin, variables=self._variables | variables)

@@ -9,14 +9,12 @@ from code_commit.commands.results import Result
 from code_commit.llm.ledger import ROUNDING, Ledger
 from code_commit.runs.words import count, dollars
 
-_MOST_REFUSED = 3
-"""Tasks that needed more than the rest of the money; after so many no other starts."""
+_MOST_REFUSED = 3  # tasks that needed more than the rest of the money; after so many no other starts
 _LEAST = 0.01
 """US dollars: the least grant, where no price is known here. A run that needs more says so before it asks."""
 _FIRST_FAILURES, _REASONS_SHOWN = 20, 3
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 600.0  # seconds
-_MOST_PAUSES = 12
-"""Pauses for a host that has answered: an hour and ten minutes in all."""
+_MOST_PAUSES = 12  # pauses for a host that has answered: an hour and ten minutes in all
 
 
 class Demand(NamedTuple):
@@ -53,8 +51,7 @@ class Budget:
         self._ledger = Ledger(limit, spent)
         self._grants: dict[int, tuple[Demand, float]] = {}
         self._dearest = defaultdict[str, float](float, dearest or {})
-        self._called: dict[str, float] = {}
-        """By host: the least cost of a call that a grant was too low for."""
+        self._called: dict[str, float] = {}  # by host: the least cost of a call that a grant was too low for
         self._refused = Counter[str]()
 
     def is_used_up_for(self, host: str) -> bool:
@@ -169,8 +166,7 @@ class RateLimiter:
         self.running = 0
         self._most, self._free_at = most, float("-inf")
         self._failure, self._alike, self._has_answered = "", 0, False
-        self.pause = 0.0
-        """The seconds until the next try where the host fails, else 0."""
+        self.pause = 0.0  # the seconds until the next try where the host fails, else 0
 
     @property
     def is_full(self) -> bool:

@@ -18,8 +18,7 @@ from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT
 from code_commit.regex import regex
 from code_commit.terminal import shown
 
-_AT_ONCE = 16
-"""Repositories that are asked at a time."""
+_AT_ONCE = 16  # repositories that are asked at a time
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 _LONGEST_NAME = 90  # characters in an id
 

@@ -39,11 +39,9 @@ PAGE = "index.html"
 LANDED = "landed.jsonl"
 BASELINES = "baselines.jsonl"
 CLONES = "clones"
-RESERVED = frozenset({RESULTS, PAGE, LANDED, BASELINES, CLONES})
-"""Names in OUT that no task may have, in lower case."""
+RESERVED = frozenset({RESULTS, PAGE, LANDED, BASELINES, CLONES})  # names in OUT that no task may have, in lower case
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
-"""The pattern of a task's id, which names its folder."""
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"  # the pattern of a task's id, which names its folder
 
 _NEW, _OLD = ".new", ".old"  # of `.ID.new`: no task's name begins with a dot
 _GREEN = "green"  # of a result for another line, below the red one that followed

@@ -31,8 +31,7 @@ class FleetTable:
         self, tasks: int, results: Iterable[Result] = (), *, quiet: bool = False, stream: TextIO | None = None
     ) -> None:
         self.totals = FleetTotals(tasks)
-        self.running = 0
-        """How many tasks run now; whoever starts them says so."""
+        self.running = 0  # how many tasks run now; whoever starts them says so
         self._quiet = quiet
         self._stream = stream or sys.stderr
         self._live: Live | None = None

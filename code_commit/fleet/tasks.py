@@ -34,8 +34,7 @@ SUBMODULES = ".gitmodules"
 NO_SUBMODULES = (
     f'the commit has submodules, which a fleet does not fetch; run without: "overlay": {{"{SUBMODULES}": null}}'
 )
-LIMITS = settings_for(Facet.LIMIT)
-"""Settings that may change without making it another task: it continues."""
+LIMITS = settings_for(Facet.LIMIT)  # settings that may change without making it another task: it continues
 _NOT_IN_PROMPT = settings_for(Facet.LIMIT, Facet.BUILD, Facet.OUTPUT)
 """Settings that affect neither the prompt nor the answer."""
 

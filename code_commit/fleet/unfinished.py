@@ -44,8 +44,7 @@ from code_commit.fleet.tasks import FleetTask
 from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.status import Status
 
-_DIGITS = 16
-"""The length of a task's digest in the name of its log: the log of another task is ignored."""
+_DIGITS = 16  # the length of a task's digest in the name of its log: the log of another task is ignored
 _LOG_NAME = rf"\.[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}\.[0-9a-f]{{{_DIGITS}}}\.log"
 STARTS = "starts.txt"
 """In a log: each start that wrote it, the cost of the run as it went on with it, and `ended` if the log tells all."""
@@ -153,12 +152,9 @@ class Unfinished:
         self._built_again = built_again
         self._costs: defaultdict[str, dict[str, tuple[float | None, float | None]]] = defaultdict(dict)
         """By task: what each of its runs, and of its starts that were lost, has cost, settled and beside it."""
-        self._told: dict[str, float] = {}
-        """By start: the most that its run has cost, as far as that is known."""
-        self._over: set[str] = set()
-        """The starts of which all is known."""
-        self.sizes: dict[str, int] = {}
-        """How many bytes the logs have that were kept since the start, by task."""
+        self._told: dict[str, float] = {}  # by start: the most that its run has cost, as far as that is known
+        self._over: set[str] = set()  # the starts of which all is known
+        self.sizes: dict[str, int] = {}  # how many bytes the logs have that were kept since the start, by task
         for line in lines:
             self._costs[line.id] = dict(line.runs)
             self._over.add(line.start)

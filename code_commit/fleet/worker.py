@@ -43,13 +43,11 @@ from code_commit.status import Status
 from code_commit.terminal import TAIL_BYTES, last_lines, shown
 from code_commit.trust import isolated
 
-TASK_PREFIX = "task-"
-"""The begin of the name of a task's folder."""
+TASK_PREFIX = "task-"  # the begin of the name of a task's folder
 _LONGEST_REASON = 200
 _BASE = "base-commit.txt"
 _BUILT = "built.json"
-_TASK = "task.json"
-"""Beside the clone: the name of the task's log in OUT, and the base commit."""
+_TASK = "task.json"  # beside the clone: the name of the task's log in OUT, and the base commit
 _INTERRUPTED: Any = {"status": Status.INTERRUPTED, "exit_code": 128 + signal.SIGTERM, "message": "the fleet was ended"}
 _UNVERIFIED = "green, but not verified: "
 _MACHINE_FAILED: Any = {"status": Status.MACHINE_FAILED, "exit_code": Status.MACHINE_FAILED.exit_code}

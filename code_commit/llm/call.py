@@ -42,8 +42,7 @@ _LIMIT_OF_PAID = (5, "each of the requests may have started an answer that is pa
 
 TOO_MANY_REQUESTS = frozenset({429, 529})  # HTTP statuses
 
-DONE = "[DONE]"
-"""The finish reason of a stream that ended by its mark alone: `[DONE]`, or `message_stop`."""
+DONE = "[DONE]"  # the finish reason of a stream that ended by its mark alone: `[DONE]`, or `message_stop`
 
 _SHORTEST_OBEYED = 1.0  # in seconds; some servers ask for less again and again
 
@@ -63,16 +62,12 @@ class Call:
         self.endpoint = endpoint or connection.endpoint
         self.timing = connection.timing
         self.listener = listener
-        self.body = body or RequestBody()
-        """The request; empty if the call fetches an earlier answer."""
-        self.may_be_paid = False
-        """Whether the latest request for an answer may be billed."""
+        self.body = body or RequestBody()  # the request; empty if the call fetches an earlier answer
+        self.may_be_paid = False  # whether the latest request for an answer may be billed
         self.is_stream = False
-        self.is_done = False
-        """Whether the latest answer came as a stream, and that ended by its own mark."""
+        self.is_done = False  # whether the latest answer came as a stream, and that ended by its own mark
         self.has_replied = False
-        self.unsettled = 0
-        """The number of requests for an answer that may be billed and that no reply has counted."""
+        self.unsettled = 0  # the number of requests for an answer that may be billed and that no reply has counted
         self._timeout = self.endpoint.settings.llm_timeout if timeout is None else timeout
         self._written: list[str] = []
         self._notice: Any = None

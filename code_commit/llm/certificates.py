@@ -6,8 +6,7 @@ from typing import Any
 
 from code_commit.errors import NotSetUpError
 
-Certificate = tuple[Path, Path | None]
-"""The client's certificate and its key, which may be in one file."""
+Certificate = tuple[Path, Path | None]  # the client's certificate and its key, which may be in one file
 
 
 def tls_context(base_url: str, certificate: Certificate | None = None) -> Any:

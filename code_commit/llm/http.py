@@ -159,14 +159,10 @@ class Connection:
         self.endpoint = endpoint
         self.headers = dict(headers)
         self.timing = timing
-        self.deadline = float("inf")
-        """The end of the current call, on the clock of `timing`."""
-        self.limit = ""
-        """The time of the current call in words."""
-        self.has_sent = False
-        """Whether any part of the latest request may have reached the API."""
-        self.is_proven = False
-        """Whether the API has answered here, in a form of its own."""
+        self.deadline = float("inf")  # the end of the current call, on the clock of `timing`
+        self.limit = ""  # the time of the current call in words
+        self.has_sent = False  # whether any part of the latest request may have reached the API
+        self.is_proven = False  # whether the API has answered here, in a form of its own
         self._socket: Any = None
         self._timer = threading.Timer(0, self._shut)
         self._is_shut, self._is_connected, self._was_connected = False, False, False

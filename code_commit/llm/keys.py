@@ -37,8 +37,7 @@ class Keys(dict[str, ApiKey]):
         self.unfit: dict[str, str] = {}
         self.placeholder: ApiKey | None = None
         """The text in the place of the key of `chat` that is too short for one: servers on this machine take it."""
-        self.others: list[str] = []
-        """The secrets of headers."""
+        self.others: list[str] = []  # the secrets of headers
         self._programs: dict[tuple[str, str], ApiKey] = {}
 
     def printed_by(self, command: str, provider: str, root: Path) -> ApiKey:

@@ -15,8 +15,7 @@ from code_commit.regex import regex
 from code_commit.settings import Settings
 
 _REFUSING_STATUSES = frozenset({400, 404, 422})
-OF_TEMPLATE = 500
-"""The status of llama.cpp's server for a chat template that refuses a role."""
+OF_TEMPLATE = 500  # the status of llama.cpp's server for a chat template that refuses a role
 _NEEDED = frozenset(["model", "messages", "input", "instructions", "system", "system_instruction"])
 _OF_USER = frozenset(["reasoning_effort", "reasoning", "output_config", "generation_config"])
 _INSIDE = frozenset(["prompt_cache_breakpoint", "cache_control"])  # members of the blocks of a text

@@ -183,8 +183,7 @@ class KeyProgram:
     def __init__(self, command: str, root: Path, problem_of: Callable[[str], str | None]) -> None:
         """Raise NotSetUpError where there is no such program. `problem_of` tells what is wrong with a key."""
         self._words, self._root, self._problem_of = words_of(command, root), root, problem_of
-        self.printed = ""
-        """The key that it printed last, "" before."""
+        self.printed = ""  # the key that it printed last, "" before
         self.censor = Redactor([])
         self._shared: list[Redactor] = []
 

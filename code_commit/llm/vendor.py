@@ -123,8 +123,7 @@ class API(NamedTuple):
     assemble: Callable[[Call, Events], dict[str, Any]] | None = None
     """Joins the events of a streamed answer; None for a background job."""
     counter: TokenCounter | None = None
-    renames: Mapping[str, str] = {}
-    """The other name of each limit of the answer, for servers that know only that one."""
+    renames: Mapping[str, str] = {}  # the other name of each limit of the answer, for servers that know only that one
 
 
 def bearer_header(key: str, _: Settings) -> dict[str, str]:
