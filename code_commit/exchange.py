@@ -158,12 +158,3 @@ class Response(NamedTuple):
             rule, advice = ("cut-off", _SHORTER) if self.is_cut_off else ("incomplete", "")
             raise RejectedResponseError([Violation("", 0, rule, f"the response is {self.incomplete}{advice}")])
         return self.text
-
-
-class FailedRequest(NamedTuple):
-    """A failed request, made again in `delay` seconds and given up after `limit`; `status` is the reply's, if any."""
-
-    reason: str
-    status: int | None
-    delay: float
-    limit: float

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Self
 
 from code_commit.errors import LLMError, NotSetUpError
-from code_commit.exchange import FailedRequest, Prompt, RequestBody, Response, Settlement, Usage
+from code_commit.exchange import Prompt, RequestBody, Response, Settlement, Usage
 from code_commit.interrupts import begin_call, signals_blocked
 from code_commit.llm.addresses import state_folder
 from code_commit.llm.call import DONE, Call
@@ -134,7 +134,7 @@ class NetworkLLM:
                     raise
                 self._dialect, how = way
                 reason = f"{refusal.said}; asked once more {how}"
-                call.listener.retrying(FailedRequest(reason, refusal.reply.status, 0.0, self._connection.remaining))
+                call.listener.retrying(reason, refusal.reply.status, 0.0, self._connection.remaining)
 
     def _doubt(self, call: Call, prompt: Prompt, response: Response) -> None:
         """Warn of an answer by another model, of one that may be cut off, and of a window that is too small."""

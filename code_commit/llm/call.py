@@ -7,7 +7,7 @@ from itertools import chain, islice
 from typing import Any, NoReturn, TypeVar
 
 from code_commit.errors import LLMError, LLMErrorKind
-from code_commit.exchange import FailedRequest, RequestBody
+from code_commit.exchange import RequestBody
 from code_commit.llm.events import LONGEST_BEGIN, begins_stream, read_events
 from code_commit.llm.http import (
     Connection,
@@ -100,7 +100,7 @@ class Call:
                 alike = sum(each.kind == failure.kind for each in past)
                 limit = min(limit, delay * (1 + _LIMITS[failure.kind][0] - alike))
             status = failure.status or (failure.reply.status if failure.reply else None)
-            self.listener.retrying(FailedRequest(failure.reason, status, delay, limit))
+            self.listener.retrying(failure.reason, status, delay, limit)
             self.timing.sleep(delay)
 
     def _delay_after(self, past: list[PassingFailure], longest: float) -> float:

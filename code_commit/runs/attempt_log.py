@@ -8,7 +8,7 @@ from typing import Literal
 
 from code_commit.changes import DeclinedError, RejectedResponseError, VerifiedChanges
 from code_commit.errors import LogError
-from code_commit.exchange import FailedRequest, Prompt, RequestBody, Response, Settlement, Usage
+from code_commit.exchange import Prompt, RequestBody, Response, Settlement, Usage
 from code_commit.runs import record as records
 from code_commit.runs.build_log import BuildLog, rewritten_files
 from code_commit.runs.diff import FileEdit, diff_files, edits_of, known_text
@@ -105,10 +105,9 @@ class AttemptLog:
         self._log.write_text(name, text)
         return self._log.shown_name(name)
 
-    def retrying(self, retry: FailedRequest) -> None:
-        self.record.retries.append(
-            records.Retry(retry.reason, retry.status, retry.delay, records.utc_after(retry.limit))
-        )
+    def retrying(self, reason: str, status: int | None, delay: float, limit: float) -> None:
+        """Record a failed request, made again in `delay` seconds and given up after `limit`."""
+        self.record.retries.append(records.Retry(reason, status, delay, records.utc_after(limit)))
         self._log.save("retrying")
 
     def replied(self, status: int, headers: Mapping[str, str], body: object) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from fake_server import FakeServer
 
-from code_commit.exchange import FailedRequest, Prompt, Response, Settlement
+from code_commit.exchange import Prompt, Response, Settlement
 from code_commit.llm import NetworkLLM
 from code_commit.llm.http import Timing
 from code_commit.llm.keys import ApiKey
@@ -79,7 +79,8 @@ class Listener:
         self.rooms: list[int] = []
         self.request: tuple[str, dict[str, str], Any] = ("", {}, None)
         self.jobs: list[str] = []
-        self.failed: list[FailedRequest] = []
+        self.retries: list[tuple[str, float]] = []
+        self.limits: list[float] = []
         self.unsettled: list[float] = []
         self.settlements: list[Settlement] = []
         self.states: list[str] = []
@@ -121,17 +122,10 @@ class Listener:
         self.kept_texts.append((text, is_whole))
         return "LOG/1-response.txt"
 
-    def retrying(self, retry: FailedRequest) -> None:
+    def retrying(self, reason: str, _status: int | None, delay: float, limit: float) -> None:
         self.steps.append("retrying")
-        self.failed.append(retry)
-
-    @property
-    def retries(self) -> list[tuple[str, float]]:
-        return [(retry.reason, retry.delay) for retry in self.failed]
-
-    @property
-    def limits(self) -> list[float]:
-        return [retry.limit for retry in self.failed]
+        self.retries.append((reason, delay))
+        self.limits.append(limit)
 
     def replied(self, status: int, headers: Any, body: Any) -> None:
         self.steps.append("replied")

@@ -173,8 +173,8 @@ def test_a_server_that_comes_up_later_is_reached(name):
     servers = []
 
     class Starting(Listener):
-        def retrying(self, retry):
-            super().retrying(retry)
+        def retrying(self, *failed):
+            super().retrying(*failed)
             if not servers:
                 servers.append(FakeServer(["late"], port=port).__enter__())
 

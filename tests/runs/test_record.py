@@ -11,7 +11,7 @@ from command import Run, git, tree
 
 from code_commit.changes import AppliedChange, RejectedResponseError, Violation
 from code_commit.errors import LogError, NotSetUpError, OverBudgetError
-from code_commit.exchange import FailedRequest, Response, Usage
+from code_commit.exchange import Response, Usage
 from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.log import sum_up
 from code_commit.runs.record import (
@@ -329,7 +329,7 @@ def test_a_resumed_run_tells_again_how_many_reasons_a_rejection_had():
 def test_a_retry_is_recorded_with_the_time_at_which_it_is_given_up():
     attempt = Attempt(1, "initial")
     log = cast("Any", SimpleNamespace(save=lambda _: None, record=SimpleNamespace(attempts=[attempt])))
-    AttemptLog(log, 1).retrying(FailedRequest("busy", 429, 2.0, 7200.0))
+    AttemptLog(log, 1).retrying("busy", 429, 2.0, 7200.0)
     (retry,) = attempt.retries
     left = datetime.fromisoformat(retry.until) - datetime.now(UTC)
     assert (retry.delay, round(left.total_seconds(), -2)) == (2.0, 7200)
