@@ -51,17 +51,17 @@ def is_half_changed(project: Project) -> bool:
     return os.path.lexists(project.agent_config / TRANSACTION_FOLDER / JOURNAL) and is_locked(project) is None
 
 
-def recover(project: Project) -> str | None:
-    """Repair an interrupted apply and return in one line what was done; None when there was nothing.
+def recover(project: Project) -> str:
+    """Repair an interrupted apply and return in one line what was done; "" when there was nothing.
 
     Takes the tree's lock unless this thread holds it. Raises EditedSinceError when one of the files was edited since,
     ApplyError when the repair fails, NotSetUpError when the lock is held elsewhere.
     """
     if not needs_recovery(project):
-        return None
+        return ""
     with locked(project):
         if not needs_recovery(project):
-            return None
+            return ""
         try:
             with Staging(project) as staging:
                 return _recover(staging, project)

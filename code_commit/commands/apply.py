@@ -59,8 +59,7 @@ def run(arguments: Arguments) -> int:
 
 
 def _apply_saved(project: Project, arguments: Arguments, progress: Progress) -> RunRecord:
-    if message := recover(project):
-        progress.say(message)
+    progress.say(recover(project))
     inputs = RunInputs(command="apply", builds=arguments.build, as_sent=arguments.as_sent)
     plan = plan_run(project, arguments.options, inputs)
     response = Response(_read_response(arguments.response, progress), finish_reason="")

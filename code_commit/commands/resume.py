@@ -82,8 +82,7 @@ def run(arguments: Arguments) -> int:
 
 
 def _resume(project: Project, name: str, options: Options, progress: Progress) -> int:
-    if message := recover(project):
-        progress.say(message)
+    progress.say(recover(project))
     found, passed_over = _find_resumable(project, name)
     record = found.record
     for why in passed_over:

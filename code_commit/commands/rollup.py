@@ -125,8 +125,7 @@ def make_rollup(
 
 def _look_at_project(project: Project, progress: Progress) -> None:
     """Repair a tree that is half changed, and warn of a missing ignore line or repository."""
-    if message := recover(project):
-        progress.say(message)
+    progress.say(recover(project))
     if not project.agent_config.exists():
         try:
             check_ignore_line(project)

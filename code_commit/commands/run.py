@@ -69,8 +69,7 @@ def run(arguments: Arguments) -> int:
 
 def run_main_job(project: Project, options: Options, progress: Progress, inputs: RunInputs) -> RunRecord:
     """Return the record of the whole job. Raises NotSetUpError before it starts, and the errors of the steps."""
-    if message := recover(project):
-        progress.say(message)
+    progress.say(recover(project))
     plan = plan_run(project, options, inputs)
     progress.redactor = plan.redactor
     if progress.verbose:

@@ -76,8 +76,7 @@ def run(arguments: Arguments) -> int:
 
 def undo_run(project: Project, arguments: Arguments, progress: Progress) -> RunRecord:
     """Put back the changes of a run and return the record of that. Raises NotSetUpError, ApplyError and LogError."""
-    if message := recover(project):
-        progress.say(message)
+    progress.say(recover(project))
     settings, attempt = load_settings(project, arguments.options), arguments.attempt
     prepare = partial(_prepare, project, arguments)
     if is_locked(project) is None:

@@ -115,5 +115,5 @@ def test_interrupted_calls_are_made_again(fast_path: Path, driver: Driver, trees
 
 
 def test_a_project_without_agent_config_is_told_so(tmp_path: Path) -> None:
-    assert recover(Project(tmp_path)) is None
+    assert recover(Project(tmp_path)) == ""
     assert not list(tmp_path.iterdir())

@@ -102,7 +102,7 @@ def test_all_of_it_works_under_the_lock_of_the_caller(tmp_path: Path) -> None:
     project = make_tree(tmp_path / "tree")
     before = read_tree(project.root)
     with lock_tree(project):
-        assert recover(project) is None
+        assert recover(project) == ""
         apply_changes(verified(project.root, NEW_FILES), project, project.root / SNAPSHOT)
         restore(project.root / SNAPSHOT, project, project.root / "agent-config/logs/two/snapshot")
         assert is_locked(project) == os.getpid()
