@@ -11,10 +11,7 @@ if TYPE_CHECKING:
     from pydantic_core import CoreSchema
 
 Tone = Literal["good", "bad", "wait"]
-RECORDED = "recorded"  # run.json may have it
-RESUMABLE = "resumable"  # `resume` may have a next step
-FINAL = "final"  # a fleet has no next step for its task, and needs its log no more
-UNJUDGED = "unjudged"  # it tells nothing of the LLM, so statistics leave it out
+RECORDED, RESUMABLE, FINAL, UNJUDGED = range(4)  # traits
 
 
 class Status(StrEnum):
@@ -24,13 +21,17 @@ class Status(StrEnum):
     exit_code: int
     tone: Tone
     headline: str
-    traits: frozenset[str]
+    is_recorded: bool  # run.json may have it
+    is_resumable: bool  # `resume` may have a next step
+    is_final: bool  # a fleet has no next step for its task, and needs its log no more
+    is_judged: bool  # it tells something of the LLM, else statistics leave it out
 
-    def __new__(cls, value: str, words: str, exit_code: int, tone: Tone, headline: str, *traits: str) -> Self:
+    def __new__(cls, value: str, words: str, exit_code: int, tone: Tone, headline: str, *traits: int) -> Self:
         status = str.__new__(cls, value)
         status._value_ = value
         status.words, status.exit_code, status.tone, status.headline = words, exit_code, tone, headline
-        status.traits = frozenset(traits)
+        status.is_recorded, status.is_resumable = RECORDED in traits, RESUMABLE in traits
+        status.is_final, status.is_judged = FINAL in traits, UNJUDGED not in traits
         return status
 
     RUNNING = "running", "running", 70, "wait", "Still running", RECORDED, RESUMABLE
@@ -56,22 +57,6 @@ class Status(StrEnum):
     UNFIT = "unfit", "unfit", 1, "bad", "The tests do not detect the solution"
     TIMED_OUT = "timed_out", "timed out", 143, "bad", "Timed out"
     MACHINE_FAILED = "machine_failed", "machine failed", 5, "bad", "The machine failed", UNJUDGED
-
-    @property
-    def is_recorded(self) -> bool:
-        return RECORDED in self.traits
-
-    @property
-    def is_resumable(self) -> bool:
-        return RESUMABLE in self.traits
-
-    @property
-    def is_final(self) -> bool:
-        return FINAL in self.traits
-
-    @property
-    def is_judged(self) -> bool:
-        return UNJUDGED not in self.traits
 
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: Any) -> "CoreSchema":
