@@ -350,7 +350,7 @@ def is_protected(path: str) -> bool:
 
 def write_ignore_line(directory: Folder) -> None:
     """Add the line /agent-config to a project's .gitignore if it is missing. Raises NotSetUpError and OSError."""
-    init.write_ignore_line(_folder(directory))
+    init.add_ignored(_folder(directory))
 
 
 def _folder(directory: Folder) -> Project:

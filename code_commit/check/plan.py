@@ -231,7 +231,7 @@ def hint_at_init(project: Project) -> list[str]:
     return [f"code-commit init writes {' and '.join(filter(None, [', '.join(missing), f'{AGENT_CONFIG}/']))}"]
 
 
-def has_ignore_line(rules: bytes) -> bool:
-    """Tell whether the text of a .gitignore has the line that the specification wants."""
-    lines = {line.removesuffix("\r").rstrip(" ") for line in rules.decode("utf-8-sig", "replace").split("\n")}
-    return not lines.isdisjoint({f"/{AGENT_CONFIG}", f"/{AGENT_CONFIG}/"})
+def has_ignore_line(rules: bytes, line: str = f"/{AGENT_CONFIG}") -> bool:
+    """Tell whether the text of a .gitignore has a line, by default the one that the specification wants."""
+    lines = {each.removesuffix("\r").rstrip(" ") for each in rules.decode("utf-8-sig", "replace").split("\n")}
+    return not lines.isdisjoint({line, f"{line}/"})

@@ -8,6 +8,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated
 
+from code_commit.check.plan import has_ignore_line
 from code_commit.codebase.select import find_environments
 from code_commit.commands.build_scripts import build_script_for, leaves_of
 from code_commit.commands.output import current_folder, print_text
@@ -99,7 +100,7 @@ def run(arguments: Arguments) -> int:
         return _write_users_own()
     project = find_project()
     try:
-        written = [*write_ignore_line(project), *_write_agent_config(project), *_write_build_script(project)]
+        written = [*add_ignored(project), *_write_agent_config(project), *_write_build_script(project)]
         written += _ignore_environments(project)
     except NotADirectoryError as error:
         raise NotSetUpError(f"{AGENT_CONFIG} is not a folder: move it away, then run init again") from error
@@ -219,24 +220,18 @@ def _ignore_environments(project: Project) -> list[str]:
             patterns.setdefault(folder, f"/{folder}/")
     paths = {name: f"{name}/x" if pattern.endswith("/") else name for name, pattern in patterns.items()}
     ignored = ignored_paths(project, list(paths.values()))
-    return [
-        line for name, pattern in patterns.items() if paths[name] not in ignored for line in _add_line(project, pattern)
-    ]
+    missing = [pattern for name, pattern in patterns.items() if paths[name] not in ignored]
+    return [line for pattern in missing for line in add_ignored(project, pattern)]
 
 
-def write_ignore_line(project: Project) -> list[str]:
-    return _add_line(project, f"/{AGENT_CONFIG}")
-
-
-def _add_line(project: Project, pattern: str) -> list[str]:
+def add_ignored(project: Project, pattern: str = f"/{AGENT_CONFIG}") -> list[str]:
+    """Add a line to .gitignore if it is missing; return what was done. Raises NotSetUpError and OSError."""
     path = project.root / ".gitignore"
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise NotSetUpError(".gitignore is not a regular file, so git ignores it: replace it with one")
     existing = path.read_bytes() if path.exists() else b""
-    lines = {line.rstrip() for line in existing.removeprefix(b"\xef\xbb\xbf").split(b"\n")}
-    line = pattern.encode()
-    if lines & {line, line + b"/"}:
+    if has_ignore_line(existing, pattern):
         return []
     with path.open("ab") as file:
-        file.write((b"\n" if existing and not existing.endswith(b"\n") else b"") + line + b"\n")
+        file.write((b"\n" if existing and not existing.endswith(b"\n") else b"") + pattern.encode() + b"\n")
     return [f"added the line {pattern} to .gitignore"]
