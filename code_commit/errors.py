@@ -183,8 +183,6 @@ class ShortageError(MachineError):
 
 def known_error(error: BaseException) -> BaseException:
     """Return the error, or the ShortageError or Interrupted that it amounts to."""
-    import errno
-
     if isinstance(error, KeyboardInterrupt) and not isinstance(error, Interrupted):
         return Interrupted(2)  # SIGINT, as Python's own handler tells it to a caller of the API
 

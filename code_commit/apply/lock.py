@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from code_commit.errors import NotSetUpError
@@ -42,10 +42,10 @@ def lock_tree(project: Project) -> Iterator[None]:
 @contextmanager
 def locked(project: Project) -> Iterator[None]:
     """Hold the tree's lock unless this thread holds it already. Raises NotSetUpError as `lock_tree` does."""
-    if _is_held(project):
-        yield
-        return
-    with lock_tree(project):
+    is_held = False
+    with suppress(OSError):
+        is_held = _identity((project.agent_config / LOCK_NAME).stat(follow_symlinks=False)) in _HELD
+    with nullcontext() if is_held else lock_tree(project):
         yield
 
 
@@ -65,12 +65,6 @@ def is_locked(project: Project) -> int | None:
 
 def _identity(state: os.stat_result) -> tuple[int, int, int]:
     return threading.get_ident(), state.st_dev, state.st_ino
-
-
-def _is_held(project: Project) -> bool:
-    with suppress(OSError):
-        return _identity((project.agent_config / LOCK_NAME).stat(follow_symlinks=False)) in _HELD
-    return False
 
 
 def _take(project: Project) -> int:

@@ -113,7 +113,7 @@ def _matches(path: str, patterns: Sequence[str]) -> bool:
 def net_edits(folder: Path, root: Path) -> tuple[list[FileEdit], list[str]]:
     """Return each file that the run changed, before and after, and the files whose content of then is lost.
 
-    The tree may still have a content that the snapshot of an older version's log lacks. Raises ApplyError.
+    The tree may still have a content that the snapshot lacks, since the disk was full. Raises ApplyError.
     """
     snapshot = folder / "snapshot"
     layers = load_layers(snapshot)

@@ -128,7 +128,8 @@ def read_run(folder: Path) -> RunRecord | UnreadableRun:
 
 def status_of(record: RunRecord) -> Status:
     """Return the run's status: `killed` if it ran and its process is gone, `not_approved` if the user said no."""
-    if record.status == Status.REJECTED and record.attempts and record.attempts[-1].is_not_approved:
+    rejections = record.attempts[-1].rejections if record.attempts else ()
+    if record.status == Status.REJECTED and any(why.rule == "not-approved" for why in rejections):
         return Status.NOT_APPROVED
     is_killed = record.status == Status.RUNNING and not _is_alive(record.pid, record.process_start)
     return Status.KILLED if is_killed else record.status

@@ -129,11 +129,6 @@ class Attempt:
         return in_words(self.rejections, self.more_rejections)
 
     @property
-    def is_not_approved(self) -> bool:
-        """Whether it is the user who refused the answer."""
-        return any(why.rule == "not-approved" for why in self.rejections)
-
-    @property
     def misfits(self) -> Collection[str]:
         """The files whose edits have a place that was not found, or found more than once."""
         return dict.fromkeys(why.path for why in self.rejections if why.rule in ("no-match", "ambiguous"))
