@@ -266,6 +266,19 @@ def test_each_retry_is_told_also_where_it_is_the_same(project_folder: Path, run_
     assert done.stderr.count("answered 429") == done.stderr.count("; retrying in 1.0 s\n") == 3
 
 
+@pytest.mark.parametrize(
+    ("provider", "layout", "is_told"), [("chat", "cached", True), ("chat", "short", False), ("openai", "spec", False)]
+)
+def test_a_model_that_sends_no_block_is_offered_the_short_layout(
+    *, provider: str, layout: str, is_told: bool, project_folder: Path, run_code_commit: Run
+):
+    give_key(project_folder, "openai-key.txt")
+    with FakeServer(answers=["```\nok\n```\n"] * 2) as server:
+        where = ["--model", f"{provider}:m", "--base-url", server.base_url(provider), "--prompt-layout", layout]
+        done = run_code_commit(project_folder, *where, "--max-repairs", "1")
+    assert (done.returncode, "with --prompt-layout short.\n" in done.stderr) == (4, is_told), done.stderr
+
+
 def test_a_response_that_was_cut_off_is_never_applied(project_folder: Path, run_code_commit: Run):
     from fake_apis import Answer
 
