@@ -109,7 +109,7 @@ def _explain_programs_of_log(logged: Mapping[str, Any], *places: Mapping[str, An
     """Return what keeps the models of a log from being run: programs that none of the user's places names too."""
     named = {value for place in places for value in _programs_in(place).values()}
     return [
-        f"the log of this run names the program {value}, and a log may be anybody's: if that is right, say so with "
+        f"the log of this run names the program {value}, and a log may be anybody's: if that is right, confirm it with "
         f"{ENVIRONMENT_PREFIX}MODEL={value!r} before code-commit resume"
         for value in _programs_in(logged).values()
         if value not in named
@@ -223,7 +223,7 @@ def read_environment(environment: Mapping[str, str], problems: list[str]) -> dic
             except ValueError as error:
                 problems.append(f"environment variable {variable} {error}")
         elif name in SETTINGS:
-            problems.append(f"environment variable {variable}: {name} can be set in config.toml alone")
+            problems.append(f"environment variable {variable}: {name} can be set only in config.toml")
         else:
             of_key = f"; a key goes into a variable such as {name.upper()}" * name.endswith("_api_key")
             hint = did_you_mean(variable, known, cutoff=0.88) or of_key or "; unset it"

@@ -199,7 +199,7 @@ def test_a_wrong_option_is_named(option, text, message):
         ("STRICT", "maybe", "must be true or false"),
         ("SANDBOX", "on", "must be one of auto, off, guard, strict"),
         ("MAX_REPAIRS", "-1", "MAX_REPAIRS must be 0 or more"),
-        ("CONTEXT_WINDOW", "9", "context_window can be set in config.toml alone"),
+        ("CONTEXT_WINDOW", "9", "context_window can be set only in config.toml"),
     ],
 )
 def test_a_wrong_variable_is_named(project, variable, text, message):

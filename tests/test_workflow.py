@@ -498,7 +498,7 @@ def test_what_the_llm_says_is_shown_and_recorded(project_folder: Path, run_code_
     assert "\n  I made a start.\n  Try:\n  It is not done.\nattempt 1 of 4: 1 file changed" in first
     shown_lines = [line for line in second.splitlines() if line.startswith("  ")]
     assert len(shown_lines) == 13
-    assert shown_lines[-1] == "  ... (code-commit log shows all of it)"
+    assert shown_lines[-1] == "  ... (code-commit log latest shows all of it)"
     assert all(len(line) <= 80 for line in shown_lines)
     assert "\\x1b[31mand so on" in second
 

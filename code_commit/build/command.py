@@ -75,7 +75,7 @@ def _check_interpreter(line: str, root: Path, environment: Mapping[str, str]) ->
     if not program.is_file():
         raise BuildError(f"{begins}, but {shown(words[0])} does not exist: install it, or name another program")
     if not os.access(program, os.X_OK):
-        raise BuildError(f"{begins}, but {shown(words[0])} is not executable")
+        raise BuildError(f"{begins}, but {shown(words[0])} is not executable: chmod +x it, or name another program")
     if program.name == "env" and len(words) > 1:
         asked = [word for word in words[1].removeprefix("-S").split() if "=" not in word]
         name = asked[0] if asked and not asked[0].startswith("-") else None  # None: options leave it unclear

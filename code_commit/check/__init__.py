@@ -139,7 +139,7 @@ def _read_task_given() -> str:
     """Return the task on standard input. Raises NotSetUpError."""
     name = "the task on standard input"
     return require_text(
-        _read_standard_input(name, ("or give it with ", TASK)), name, ("pipe it in, or give it by ", TASK)
+        _read_standard_input(name, ("or give it with ", TASK)), name, ("pipe it in, or give it with ", TASK)
     )
 
 
@@ -290,7 +290,7 @@ def _check_selector(report: Report, selector: Callable[[], LlmConfig], settings:
         report.ask("select model", selector, lambda found: str(found.choice))
     else:
         named = partial(choose_model, settings.select_model, setting="select_model")
-        report.ask("select model", named, lambda choice: f"{choice}, for --rollup select and rollup --select alone")
+        report.ask("select model", named, lambda choice: f"{choice}, only for --rollup select and rollup --select")
 
 
 def _choose_model(settings: Settings, keys: Keys, inputs: RunInputs) -> ModelChoice:
@@ -317,7 +317,7 @@ def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Proje
         llm = llm._replace(key=report.ask(f"{lead}key", lambda: key_of(llm, keys, project.root), source))
     url = report.ask(f"{lead}base URL", lambda: require_address(llm, project, role), str)
     if url:
-        report.ask(f"{lead}proxy", lambda: proxy_of(url), lambda proxy: "as the variables name it" if proxy else "none")
+        report.ask(f"{lead}proxy", lambda: proxy_of(url), lambda proxy: "from the environment" if proxy else "none")
     with suppress(NotSetUpError):  # another check tells it
         if certificate := reach_of(choice, settings).certificate:
             report.ask(f"{lead}certificate", partial(require_certificate, certificate))

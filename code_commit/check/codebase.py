@@ -91,7 +91,7 @@ def codebase_warnings(plan: RunPlan, codebase: Codebase) -> list[RunWarning]:
     try:
         found = find_differences(project, codebase, settings.rollup_exclude, plan.redactor)
     except (UnansweredError, NotSetUpError) as error:
-        return [RunWarning("codebase", f"how old codeRollup.txt is cannot be told: {error}")]
+        return [RunWarning("codebase", f"the age of codeRollup.txt is unknown: {error}")]
     gone = [f"{name} (now {path})" if path else name for name, path in found.gone.items()]
     told = {
         "changed since codeRollup.txt was written, the LLM sees the old text": found.changed,

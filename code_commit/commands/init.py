@@ -83,7 +83,7 @@ _USERS_OWN = """\
 # [headers]
 # X-Token = {env = "GATEWAY_TOKEN"}
 """
-_PART = "Runs here see and change this folder alone, not the rest of the repository {}."
+_PART = "Runs here see and change only this folder, not the rest of the repository {}."
 _IGNORED = f"git ignores {BUILD_SCRIPT}: git add -f {BUILD_SCRIPT} commits it"
 _NO_REPOSITORY = "This is not a git repository: git init makes one, to show what changed."
 

@@ -51,7 +51,7 @@ SETTINGS = {*settings_for(Facet.ROLLUP, Facet.OUTPUT)} - {"json"}
 
 def _tokens_given(text: str) -> int:
     if not re.fullmatch(r"[1-9][0-9_]*", text) or len(text) > len(f"{MOST:_}"):
-        raise ArgumentTypeError("must be a number of tokens above 0; a PATHSPEC stands before --fit")
+        raise ArgumentTypeError("must be a number of tokens above 0; put PATHSPECs before --fit")
     return int(text)
 
 

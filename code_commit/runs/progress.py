@@ -250,7 +250,7 @@ def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
     start = attempt.notes[: _SAID_LINES * width]
     lines = [part for text in start.split("\n") for part in wrap(terminal.shown(text.expandtabs(4)), width)]
     if len(start) < len(attempt.notes) or len(lines) > _SAID_LINES:
-        lines[_SAID_LINES:] = ["... (code-commit log shows all of it)"]
+        lines[_SAID_LINES:] = ["... (code-commit log latest shows all of it)"]
     return [f"  {line}" for line in lines]
 
 

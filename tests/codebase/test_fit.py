@@ -164,7 +164,7 @@ def test_no_number_of_400_digits_is_one_of_tokens(root: Path, run_code_commit: R
 
 
 def test_it_needs_a_task_and_a_number(root: Path, run_code_commit: Run):
-    assert "a PATHSPEC stands before --fit" in run_code_commit(root, "rollup", "--fit", "src").stderr
+    assert "put PATHSPECs before --fit" in run_code_commit(root, "rollup", "--fit", "src").stderr
     (root / "agent-config/query.txt").unlink()
     done = run_code_commit(root, "rollup", "--fit", "4000")
     assert (done.returncode, "query.txt is missing" in done.stderr) == (2, True)

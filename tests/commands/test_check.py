@@ -172,6 +172,8 @@ def test_the_name_of_a_model_that_chooses_files_is_checked_and_its_key_where_it_
         "PROBLEM  select model    there is no provider 'nobody': use --select-model chat:x "
     )
     unused = run_code_commit(project_folder, "check", *options, "openai:gpt-6.2-sol")
-    assert (unused.returncode, "openai:gpt-6.2-sol, for --rollup select" in unused.stdout) == (0, True), unused.stdout
+    assert (unused.returncode, "openai:gpt-6.2-sol, only for --rollup select" in unused.stdout) == (0, True), (
+        unused.stdout
+    )
     used = run_code_commit(project_folder, "check", *options, "openai:gpt-6.2-sol", "--rollup", "select")
     assert used.stdout.startswith("PROBLEM  select model    no key for openai: "), used.stdout

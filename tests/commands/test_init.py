@@ -494,5 +494,5 @@ def test_a_part_of_a_repository_is_told(tmp_path: Path, run_code_commit: Run):
     git(tmp_path, "init", "-q")
     (tmp_path / "part").mkdir()
     done = run_code_commit(tmp_path / "part", "init")
-    assert f"this folder alone, not the rest of the repository {tmp_path}." in done.stdout
-    assert "this folder alone" not in run_code_commit(tmp_path, "init").stdout
+    assert f"only this folder, not the rest of the repository {tmp_path}." in done.stdout
+    assert "only this folder" not in run_code_commit(tmp_path, "init").stdout
