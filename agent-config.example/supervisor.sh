@@ -19,7 +19,7 @@ fi
 
 case $code in
     0) echo "The build passes." ;;
-    1) echo "The build still fails: code-commit log shows what was tried." ;;
+    1) echo "The build still fails; code-commit log latest shows why." ;;
     2) exit "$code" ;; # nothing was sent or changed; the message is above
     *) echo "It ended early; what it had changed until then:" ;;
 esac

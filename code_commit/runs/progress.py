@@ -28,7 +28,7 @@ _PHASES: dict[Event, tuple[str, str]] = {
     "building": ("running build.sh", "build_timeout"),
 }  # the words for a step that takes time, and the setting that limits it
 _SHOWN = 3  # changed files that a step names without --verbose
-_SAID_LINES = 12  # of the LLM's words; `code-commit log` has all of them
+_SAID_LINES = 12  # of the LLM's words; `code-commit log latest` has all of them
 _LIVE_BYTES = 1000  # of a build's output that are searched for its last line
 _REDRAWS_PER_SECOND = 5
 
