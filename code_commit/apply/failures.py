@@ -26,19 +26,19 @@ class ChangedUnderUsError(ApplyError):
 
 
 class ChangedSinceError(ApplyError):
-    """Files changed since the run that is to be undone; nothing was restored."""
+    """Files changed after the run that is to be undone; nothing was restored."""
 
     status = Status.REFUSED
     exit_code = 1
 
-    def __init__(self, paths: Sequence[str], later: str = "") -> None:
-        """`later` is the latest run that changed any of them since."""
+    def __init__(self, run: str, paths: Sequence[str], later: str = "") -> None:
+        """`later` is the latest run after this `run` that changed any of them."""
         self.paths = tuple(paths)
         names = ", ".join(map(shown, self.paths))
-        first = f"the run {later} changed that later: undo it first with code-commit undo {later}; " if later else ""
+        first = f"the run {later} did that: undo it first with code-commit undo {later}; " if later else ""
         super().__init__(
-            f"changed since that run, so nothing was restored: {names}; {first}--force restores anyway, "
-            "and then code-commit undo latest brings these edits back"
+            f"{names} changed after {run}, so nothing was restored; {first}--force restores anyway, and then"
+            " code-commit undo latest brings these edits back"
         )
 
 

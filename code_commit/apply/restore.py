@@ -151,7 +151,7 @@ def _plan_undo(
             if not any(path in states and _state(now) == states[path] for states in left):
                 changed.append(path)
     if changed and not force:
-        raise ChangedSinceError(changed)
+        raise ChangedSinceError(snapshot.parent.name, changed)
     return edits, folders
 
 

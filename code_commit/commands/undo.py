@@ -113,7 +113,8 @@ def _prepare(project: Project, arguments: Arguments) -> tuple[Path, UndoScope, l
     try:
         check_restorable(target / "snapshot", project, scope, force=arguments.force)
     except ChangedSinceError as error:
-        raise ChangedSinceError(error.paths, _find_later(project, target, error.paths)) from error
+        later = _find_later(project, target, error.paths)
+        raise ChangedSinceError(short_name(target.name), error.paths, later) from error
     return target, scope, idle
 
 
