@@ -62,12 +62,12 @@ _NAME_MODEL = """\
 The key from {} is for a server that you name: add
      --model chat:NAME --base-url URL to the next command."""
 _USERS_OWN = """\
-# Your own settings of code-commit, for all projects. Every setting may stand
+# Your own settings of code-commit, for all projects. Any setting may be set
 # here (code-commit init writes a list of them into a project's agent-config/);
 # an option, a variable and the project's config.toml come first. Patterns of
 # protect add to the project's, tables are merged by their keys.
 #
-# API keys may lie beside this file: gemini-key.txt, openai-key.txt,
+# API keys may be put beside this file: gemini-key.txt, openai-key.txt,
 # anthropic-key.txt, chat-key.txt (chmod 600 them). A key of a project, or of a
 # variable, comes first.
 
@@ -76,7 +76,7 @@ _USERS_OWN = """\
 
 # Only here, since they run a program or use a secret: a program that prints the
 # key, a client certificate, headers from a variable or a file. All of them are
-# for the model and the base_url that stand here.
+# for the model and the base_url that are set here.
 # key_command = ["gcloud", "auth", "print-access-token"]
 # client_cert = "~/.certs/me.pem"
 # client_key = "~/.certs/me.key"
