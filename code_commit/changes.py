@@ -35,7 +35,7 @@ SuspicionRule = Literal[
 """The rules of what may be meant: rejected once, it is accepted with a warning when it comes again."""
 _OfAnswer = Literal["shrunk", "unseen", "overwritten", "cut-off", SuspicionRule]
 _OfRun = Literal["build", "review", "rollback", "log", "owner", "server"]
-_OfOlderVersions = Literal["case"]
+_OfOlderVersions = Literal["test", "runner", "ci", "other", "case"]
 WarningKind = Literal["setup", "codebase", "fallback", _OfAnswer, _OfRun, _OfOlderVersions]  # the subject of a warning
 
 

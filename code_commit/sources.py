@@ -202,9 +202,8 @@ def _checked(
 
 
 def _price(parts: Any, problems: list[str], where: str) -> Price:
-    if isinstance(parts, Price):  # of a log, whose settings were checked before
-        return parts
-    parts = parts if isinstance(parts, Mapping) else {}
+    if not isinstance(parts, Mapping):  # older logs have a list
+        parts = dict(zip(Price._fields, parts if isinstance(parts, list | tuple) else (), strict=False))
     problems += [f"{where}{name} is missing" for name in ("input", "output") if name not in parts]
     checked = _checked(parts, problems, where, PRICE)
     return Price._make(map(checked.get, Price._fields))

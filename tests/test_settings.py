@@ -47,8 +47,9 @@ def test_every_kind_of_setting_from_the_file(project):
     assert settings.prices == {"m": Price(1, 2.5)}
 
 
-def test_resume_reads_prices_as_run_json_has_them():
-    settings = Settings(**validate_settings({"prices": {"m": {"input": 1, "output": 2.5, "cached_input": None}}}))
+@pytest.mark.parametrize("price", [{"input": 1, "output": 2.5, "cached_input": None}, [1, 2.5, None, None]])
+def test_resume_reads_prices_as_run_json_has_or_had_them(price):
+    settings = Settings(**validate_settings({"prices": {"m": price}}))
     assert settings.prices == {"m": Price(1, 2.5)}
     whole = {"input": 1, "output": 2.5, "cached_input": None, "cache_write": None}
     assert settings.as_record()["prices"] == {"m": whole}

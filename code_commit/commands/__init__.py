@@ -5,7 +5,8 @@ A command's module has `DESCRIPTION` and `EXAMPLES`, which its `--help` shows, `
 
 `Arguments` declare the command line too: `Annotated[TYPE, METAVAR, HELP, MORE]`. MORE are further words for argparse;
 beside them `flag` is how an option is written, if not as its name, "" for what is no option, and those with `alone`
-exclude one another. `add_arguments(parser)` adds all others, and `SETTINGS` names the settings among the options.
+exclude one another. `add_arguments(parser)` adds what else there is, and `SETTINGS` names the settings among the
+options.
 
 A command is the first word, before each option; without one it is the main job. Each has a parser of its own. `-C` is
 no part of the words here: `__main__` has gone to its folder.

@@ -19,7 +19,8 @@ from code_commit.runs.record import SCHEMA_VERSION, RunRecord, load_run_record
 from code_commit.status import Status
 from code_commit.terminal import shown
 
-_LOG_FOLDER = regex(rf"(\d{{4}}(?:-\d\d){{5}}){LOG_FOLDER_SUFFIX}(?:-(\d+))?")  # the time, the number in that second
+# the time, and the number within that second (before the suffix in older logs)
+_LOG_FOLDER = regex(rf"(\d{{4}}(?:-\d\d){{5}})(?:-(\d+))?{LOG_FOLDER_SUFFIX}(?:-(\d+))?")
 _RUNS = f"$(command ls {AGENT_CONFIG}/logs 2>/dev/null)"
 _COMPLETION = {
     "bash": "_code_commit_runs",
@@ -94,7 +95,7 @@ def is_earlier(name: str, than: str) -> bool:
 
 def _order(name: str) -> tuple[str, int]:
     match = _LOG_FOLDER.fullmatch(name)
-    return (match[1], int(match[2] or 1)) if match else ("", 0)
+    return (match[1], int(match[2] or match[3] or 1)) if match else ("", 0)
 
 
 def _ordered(logs: Path) -> list[tuple[tuple[str, int], str]]:
@@ -119,8 +120,8 @@ def read_run(folder: Path) -> RunRecord | UnreadableRun:
     except OSError as error:
         return UnreadableRun(folder.name, f"its run.json cannot be read: {error.strerror}")
     except ValueError:
-        return UnreadableRun(folder.name, "its run.json is damaged, or another code-commit wrote it")
-    if record.schema_version != SCHEMA_VERSION:
+        return UnreadableRun(folder.name, "its run.json is damaged, or a newer code-commit wrote it")
+    if record.schema_version > SCHEMA_VERSION:
         schemas = f"(schema {record.schema_version}, this version reads {SCHEMA_VERSION})"
         return UnreadableRun(folder.name, f"code-commit {shown(record.version)} wrote it {schemas}")
     return record

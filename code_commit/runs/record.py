@@ -1,7 +1,7 @@
 """run.json: the record of a whole run, and the results of its steps.
 
 Times are UTC in ISO 8601, durations seconds, sizes bytes, costs US dollars. `schema_version` grows whenever a field
-changes its meaning or goes away.
+changes its meaning or goes away; the records of older versions still read.
 """
 
 import functools
@@ -23,6 +23,8 @@ SCHEMA_VERSION = 2
 # the log's files of the build before anything was sent, and of the output that a repair was given beside it
 FIRST_BUILD, GIVEN_BUILD = "0-build.txt", "given-build.txt"
 BUILT_DIFF = "built.diff"  # the log's file of the last build's changes to files of the answers
+# options of a choice of files in schema 1 that are no settings
+_OLD_REQUEST = ("pathspecs", "exclude", "include", "fit", "select", "query", "mentions", "for_run")
 _A_LIFE = 3e9
 
 # declined: by `^^^cannot`; chosen: the response only names files to see
@@ -330,12 +332,14 @@ def utc_after(seconds: float) -> str:
 
 
 def load_run_record(text: str | bytes) -> RunRecord:
-    """Return the record in a run.json. Raises ValueError for anything else."""
+    """Return the record in a run.json, of an older version too. Raises ValueError for anything else."""
     from pydantic_core import from_json
 
     document = from_json(text)
     try:
         require_finite(document)
+        if isinstance(document, dict) and document.get("schema_version", 1) == 1:
+            _upgrade(document)
         record = _adapter().validate_python(document)
         ends = [retry.until for attempt in record.attempts for retry in attempt.retries]
         for moment in (record.started, *filter(None, [record.finished, *ends])):
@@ -354,6 +358,20 @@ def require_finite(value: Any) -> None:
         raise ValueError("it holds a number out of range")
     for member in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         require_finite(member)
+
+
+def _upgrade(document: dict[str, Any]) -> None:
+    """Turn a record of schema 1, whose warnings and retries were sentences, into one of schema 2."""
+    document["schema_version"] = SCHEMA_VERSION
+    document["warnings"] = [{"kind": "other", "message": text} for text in document.get("warnings", ())]
+    for attempt in document.get("attempts", ()):
+        attempt["retries"] = [{"reason": text} for text in attempt.get("retries", ())]
+    run, costs = document.pop("rollup_run", ""), document.pop("rollup_costs", [])
+    if run:
+        document["choice"] = {"run": run, "calls": len(costs), "cost_usd": sum(costs)}
+    if document.get("command") == "rollup":
+        options = document.get("options", {})
+        document["request"] = {name: options.pop(name) for name in _OLD_REQUEST if name in options}
 
 
 def run_record_schema() -> Mapping[str, Any]:

@@ -267,7 +267,7 @@ def test_a_killed_run_whose_process_id_was_used_again_is_killed(
 
 DAMAGES = {
     "a newer schema": ({"schema_version": SCHEMA_VERSION + 1, "version": "9.9.9"}, "code-commit 9.9.9 wrote it"),
-    "a newer shape": ({"schema_version": SCHEMA_VERSION + 1, "attempts": 7}, "or another code-commit wrote it"),
+    "a newer shape": ({"schema_version": SCHEMA_VERSION + 1, "attempts": 7}, "or a newer code-commit wrote it"),
     "another shape": ({"attempts": "none"}, "its run.json is damaged"),
     "half a file": (None, "its run.json is damaged"),
 }  # fmt: skip

@@ -33,7 +33,7 @@ def latest(project_folder: Path, run_code_commit: Run) -> Path:
 
 def older(latest: Path, name: str, **fields: object) -> Path:
     """Make a run of the log that began before."""
-    folder = latest.with_name(name[:19] + SUFFIX + name[19:])
+    folder = latest.with_name(name + SUFFIX)
     shutil.copytree(latest, folder)
     record = json.loads((folder / "run.json").read_text()) | {"run": folder.name} | fields
     (folder / "run.json").write_text(json.dumps(record))

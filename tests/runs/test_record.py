@@ -103,7 +103,7 @@ def test_the_runs_are_listed(root: Path, run_code_commit: Run):
     rows = [line.split() for line in done.stdout.splitlines()[1:]]
     assert [row[:2] for row in rows] == [
         [run.replace("-committing-code", ""), status]
-        for run, status in zip(RUNS, ["success", "undone", "success", "killed", "killed"], strict=True)
+        for run, status in zip(RUNS, ["success", "success", "success", "killed", "killed"], strict=True)
     ]
 
 
@@ -157,7 +157,7 @@ def test_undo_without_a_name_goes_back_run_by_run(root: Path, run_code_commit: R
     done = run_code_commit(root, "undo")
     assert done.returncode == 0, done.stderr
     assert f"nothing applied: {KILLED_BEFORE_APPLYING.replace('-committing-code', '')} (killed)" in done.stderr
-    assert record(root, max(path.name for path in (root / "agent-config/logs").iterdir()))["undoes"] == REPAIRED
+    assert record(root, max(path.name for path in (root / "agent-config/logs").iterdir()))["undoes"] == APPLIED
 
 
 def test_a_tree_with_the_changes_of_an_interrupted_run_is_told_before_anything_is_paid(
@@ -266,6 +266,14 @@ def test_a_choice_whose_price_is_not_known_makes_the_sum_unknown():
     assert sum_up(record, 0.0).cost_usd is None
 
 
+def test_the_costs_of_a_choice_of_schema_1_are_added_up():
+    older = {**json.loads(RECORD), "schema_version": 1, "rollup_run": "c", "rollup_costs": [0.25, 0.5]}
+    older |= {"command": "rollup", "options": {"query": "Do it.", "keep_runs": 7}}
+    record = load_run_record(json.dumps(older))
+    assert record.choice == FileChoice("c", calls=2, cost_usd=0.75)
+    assert (record.request, record.options) == ({"query": "Do it."}, {"keep_runs": 7})
+
+
 COUNTED = {
     "applied": (["applied"], 1),
     "of a dry run, or not written yet": ([None], 0),
@@ -302,12 +310,17 @@ UNREADABLE = {
     },
     **{f"options of {number}": f'{RECORD[:-1]}, "options": {{"x": [{number}]}}}}' for number in ("Infinity", "-1e999")},
     **{
-        f"one whose {name} is {value}": f'{RECORD[:-1]}, "{name}": {value}}}'
-        for name, value in {"attempts": 7, "warnings": "7", "options": "[]", "choice": '["x"]'}.items()
+        f"an older one whose {name} is {value}": f'{RECORD[:-1]}, "schema_version": 1, "{name}": {value}}}'
+        for name, value in {
+            "attempts": 7,
+            "warnings": "7",
+            "rollup_costs": '["x"], "rollup_run": "r"',
+            "options": "[]",
+        }.items()
     },
     "a file that none can be": RECORD[:-1]
     + ', "schema_version": 2, "rewritten": [{"path": "a\\u0000b", "action": "mode", "lines_added": 0, "lines_removed": 0}]}',
-    "a word for an attempt": f'{RECORD[:-1]}, "attempts": ["x"]}}',
+    "an older one with a word for an attempt": f'{RECORD[:-1]}, "schema_version": 1, "attempts": ["x"]}}',
 }
 
 
