@@ -14,7 +14,7 @@ from code_commit.errors import BuildError, Named
 from code_commit.interrupts import hold_signals, interruptible
 from code_commit.project import BUILD_SCRIPT
 from code_commit.prompts.layout import FailedBuild
-from code_commit.prompts.next import read_build_output
+from code_commit.prompts.output import read_build_output
 from code_commit.runs.build_log import BuildLog
 from code_commit.runs.log import RunLog
 from code_commit.runs.progress import Progress
@@ -98,8 +98,8 @@ def with_first_output(plan: RunPlan, folder: Path, record: RunRecord) -> RunPlan
         return plan
 
     def read(name: str) -> str:
-        limit, shown_name = plan.settings.build_output_limit, f"{record.log_dir}/{name}"
-        return plan.redactor.redact_text(read_build_output(folder / name, limit, shown_name))
+        shown_name = f"{record.log_dir}/{name}"
+        return plan.redactor.redact_text(read_build_output(folder / name, plan.settings, shown_name))
 
     output = _PASSES_HERE if has_passed else read(FIRST_BUILD)
     first = FailedBuild(output, given=_GIVEN + read(GIVEN_BUILD) if has_given else "")

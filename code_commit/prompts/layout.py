@@ -22,6 +22,7 @@ from code_commit.exchange import Prompt, labelled
 from code_commit.git import match_patterns
 from code_commit.paths.protected import PROTECTED
 from code_commit.prompts.dialogue import Turn, lay_out_dialogue, with_output
+from code_commit.prompts.output import shown_output
 from code_commit.runs.diff import hunks_between
 from code_commit.runs.words import duration
 from code_commit.settings import Settings
@@ -233,7 +234,7 @@ def lay_out(
     phase = late_edits + phase + _tell_attempt(task, history)
     added += [render(fresh) for file in others if (fresh := _beyond_codebase(task, file))]
     query, codebase = labelled("query", task.query), labelled("codebase", task.codebase.text)
-    printed = build.output + (task.first.given if task.first else "")
+    printed = shown_output(build.output + (task.first.given if task.first else ""), task.layout)
     output = labelled("build.sh output", printed) if shown else ""
     unseen = labelled("codebase additions", "".join(added)) if added else ""
     replacements = labelled("file replacements", "".join(changes)) if failed else ""
@@ -265,11 +266,12 @@ def lay_out_short(
     codebase, instructions = task.codebase.text, task.prompts.short_instructions
     first, query = task.first if task.first and (task.repairs or task.first.named) else None, task.query
     if first:
-        query = with_output(query, first.output + first.given, first.named, repairs=task.repairs)
+        printed = shown_output(first.output + first.given, task.layout)
+        query = with_output(query, printed, first.named, repairs=task.repairs)
         added = [*first.named, *added]
     system, earlier, last = lay_out_dialogue(instructions, codebase, query, turns, changed)
     flat = "".join(f"[{role}]\n{text}" for role, text in earlier) + "[user]\n"
-    output = (failed or first or build).output
+    output = shown_output((failed or first or build).output, task.layout)
     parts = {"query": task.query, "codebase": codebase, "build output": output, "answers": sent}
     return Prompt(system + task.circumstances, flat, last, parts, _sight_of(task, added, build), earlier)
 

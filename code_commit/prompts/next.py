@@ -1,10 +1,8 @@
 """The next prompt: decided by the results of the attempts before it, and shortened until it fits."""
 
 import functools
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.changes import FilesAskedError, RejectedResponseError
@@ -18,25 +16,24 @@ from code_commit.codebase.additions import (
 )
 from code_commit.codebase.parts import carried_ranges
 from code_commit.codebase.text import Codebase, part_of, read_sections, render
-from code_commit.errors import LogError, NotSetUpError
+from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt, weigh
-from code_commit.files import Tree, decode_text, read_ends
+from code_commit.files import Tree, decode_text
 from code_commit.paths.secrets import explain_secret
 from code_commit.project import Project
 from code_commit.prompts.dialogue import Turn
 from code_commit.prompts.history import AttemptSummary, comparable, tell_attempt, tell_history
 from code_commit.prompts.layout import FailedBuild, Rejection, Task, lay_out, lay_out_short, split_closing
+from code_commit.prompts.output import read_build_output, shown_output
 from code_commit.redaction import Redactor
 from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.record import BuildResult
 from code_commit.settings import Settings
-from code_commit.terminal import render as render_output
 from code_commit.views import FileView, Hidden, Outline, Part, Removed, Views, Whole, of_kind, whole
 
 _LEAST_SHARE = 10  # one part in so many is for the codebase; the room kept for the answer gives way
 # characters of files that answers may ask for in a run whose model's window is not known
 _ROOM_WITHOUT_WINDOW = 400_000
-_RAW_BYTES_PER_LIMIT = 4  # progress bars and colours shrink to less than a quarter of their bytes
 _SHORT_FILE = 20_000  # bytes
 _UNREADABLE = "(since build.sh ran it can be neither shown nor replaced: {})\n"
 
@@ -103,7 +100,7 @@ def _shown_since(outcomes: Sequence[Outcome], failed: FailedBuild | None) -> lis
 
 
 def _as_turn(done: Outcome) -> Turn:
-    output = done.failed and done.failed.output
+    output = done.failed and shown_output(done.failed.output, "short")
     return Turn(done.response, output, done.reasons, "".join(map(render, done.unseen)), done.ends_alone, done.copies)
 
 
@@ -246,7 +243,7 @@ class Conversation:
         return change, failure
 
     def _read_output(self, attempt: AttemptLog) -> str:
-        output = read_build_output(attempt.build_file, self._settings.build_output_limit, attempt.shown_build_file())
+        output = read_build_output(attempt.build_file, self._settings, attempt.shown_build_file())
         return self._redactor.redact_text(output)  # a key may have been whole again when the escapes went
 
     def _read_failed_build(self, attempt: AttemptLog, changed: Collection[str]) -> FailedBuild:
@@ -299,24 +296,3 @@ def _read_replacement(tree: Tree, path: str, redact: Callable[[str], str], known
     except OSError as error:
         why = error.strerror or "it cannot be read"
     return FileView(path, Hidden(why), _UNREADABLE.format(why))
-
-
-def read_build_output(log_file: Path, limit: int, shown_name: str) -> str:
-    """Return a build log as a terminal would finally show it, without colours; of one over `limit` bytes (0: none) the
-    first and last lines, and one between them that names the whole log. Raises LogError.
-    """
-    window = _RAW_BYTES_PER_LIMIT * limit or sys.maxsize
-    try:
-        ends = read_ends(log_file, window, window)
-    except OSError as error:
-        raise LogError(log_file, error) from error
-    head, unread, tail = render_output(ends.head), ends.between, render_output(ends.tail)
-    text = head + tail
-    if not unread and (not limit or len(text.encode()) <= limit):
-        return text
-    first = (head if unread else text).encode()[: limit // 2].decode("utf-8", "ignore")
-    last = text.encode()[-limit // 2 :].decode("utf-8", "ignore")
-    first = first[: first.rfind("\n") + 1] or first
-    last = last[last.find("\n") + 1 :] or last
-    missing = len(text.encode()) - len(first.encode()) - len(last.encode()) + unread
-    return f"{first}[... {missing:,} bytes of the output are left out here; all of it is in {shown_name} ...]\n{last}"

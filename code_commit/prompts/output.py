@@ -1,0 +1,198 @@
+"""A build's output in a prompt: without most of the lines that only say what passed, and within its limit.
+
+A line is left out only for what it says itself: that something passed, in a form in which failures are told too, or
+which began before the first failure; or what nearly all such lines have before or under them. Every other line stays.
+"""
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from code_commit.errors import LogError
+from code_commit.files import read_ends
+from code_commit.regex import regex
+from code_commit.settings import Settings
+from code_commit.terminal import render
+
+# bytes that are read of each end: progress bars and colours shrink to less than a quarter, tests that pass to far less
+_RAW_BYTES_PER_LIMIT, _LEAST_READ = 4, 1_000_000
+_LEAST, _OFTEN = 3, 5  # lines left out in one place; lines of one form that are not there by accident
+_NEARLY_ALL = 0.9
+_LONGEST = 300  # characters of a line that only says that something passed
+_BAD_SIGN = "[\u2715-\u2718\u00d7]"
+_BAD = rf"(?i:not ok|fail(?:ed|ure)?|error|{_BAD_SIGN})"
+_MARK = rf"(?P<mark>(?i:ok|pass(?:ed)?|[\u2713\u2714\u221a])|{_BAD})"
+_UNIT = r"(?:%|[mnu\u00b5]?s|sec(?:onds?)?)"
+_TAIL = rf"(?P<tail>[.!]?(?:\s+[\[(]\s*\d[\d.,]*\s*{_UNIT}?\s*[\])]\.?|\s+\d[\d.,]*\s?{_UNIT}\.?)*)\s*"
+_LEADING = regex(
+    rf"\s*(?P<by>(?:\[[^\]]*\]\s*)*(?:---\s+|\[\s*|\()?){_MARK}"
+    rf"(?=[\s:)\]]|$)(?:(?<=ok) \d+(?: -)?(?= ))?[\s:)\]]*(?P<item>(?![\s:)\]\d]).*?){_TAIL}"
+)
+_TRAILING = regex(rf"\s*(?P<item>\S.*?)(?<![\s.:>*])(?P<by>[\s.:>*]+){_MARK}{_TAIL}")
+# dots of pytest, the plan of TAP, a class that surefire ran
+_KNOWN = regex(
+    r"(?:\S+ )?\.+\s+\[\s*\d+%\]\s*|\s*1\.\.\d+"
+    r"|(?:\[INFO\] )?Tests run: \d+(?:, \w+: 0)+, Time elapsed: [\d.]+ s(?:ec)? --? in (?P<item>\S+)"
+)
+_OF_DIFF = regex(r"\s*[-+<>|?!E](?:\s|$)")
+_SAYS_FAILED = regex(rf"(?i)\b(?:fail|error|not ok)|{_BAD_SIGN}")
+_NOTABLE = regex(rf"{_SAYS_FAILED.pattern}|\b(?:warn|skip|todo|except|panic|abort|fatal|tim(?:ed|e) ?out)")
+_NONE_FAILED = regex(r"(?i)\b(?:0|no) (?:fail|error|skip)\w*|\b(?:fail|error|skip)\w*: *0\b")
+_NUMBER = regex(r"\d+(?:[.,]\d+)*")
+_Form = tuple[str, ...]
+_NOWHERE = 10**9  # the indentation of a line that nothing stands under
+
+
+class _Statement(NamedTuple):
+    """A line that says whether something passed: its name, and the form of the line, without names and numbers."""
+
+    item: str
+    form: _Form
+    has_failed: bool = False
+
+
+def read_build_output(log_file: Path, settings: Settings, shown_name: str) -> str:
+    """Return a build log as a terminal would finally show it, without colours; of one of which a prompt would show more
+    than `build_output_limit` bytes the first and last lines, and one between them that names the whole log. Raises
+    LogError.
+    """
+    limit, layout = settings.build_output_limit, settings.prompt_layout
+    window = max(_RAW_BYTES_PER_LIMIT * limit, _LEAST_READ) if limit else sys.maxsize
+    try:
+        ends = read_ends(log_file, window, window)
+    except OSError as error:
+        raise LogError(log_file, error) from error
+    whole, unread = [render(ends.head), render(ends.tail)], ends.between
+    head, tail = (shown_output(end, layout) for end in whole)
+    text = head + tail
+    if not unread and (not limit or len(text.encode()) <= limit):
+        return "".join(whole)
+    first = (head if unread else text).encode()[: limit // 2].decode("utf-8", "ignore")
+    last = text.encode()[-limit // 2 :].decode("utf-8", "ignore")
+    first = first[: first.rfind("\n") + 1] or first
+    last = last[last.find("\n") + 1 :] or last
+    missing = len(text.encode()) - len(first.encode()) - len(last.encode()) + unread
+    least = "" if [head, tail] == whole else "at least "
+    gap = f"{least}{missing:,} bytes of the output are left out here; all of it is in {shown_name}"
+    return f"{first}[... {gap} ...]\n{last}"
+
+
+def shown_output(output: str, layout: str) -> str:
+    """Return an output as the prompts of a layout show it: whole in that of the specification."""
+    return output if layout == "spec" else _without_passed(output)
+
+
+@lru_cache(maxsize=4)
+def _without_passed(output: str) -> str:
+    lines = output.split("\n")
+    pieces = list[str]()
+    for is_quiet, numbers in groupby(range(len(lines)), key=_find_quiet(lines).__getitem__):
+        run = [lines[number] for number in numbers]
+        if is_quiet and len(run) > _LEAST:
+            run[:-1] = [f"[... {len(run) - 1:,} lines on what passed are left out here ...]"]
+        pieces += run
+    return "\n".join(pieces)
+
+
+def _find_quiet(lines: Sequence[str]) -> list[bool]:
+    """Tell of each line whether all that it says is that something passed."""
+    statements = _read_statements(lines)
+    forms, notable = _find_forms(lines, statements), [_says(_NOTABLE, line) for line in lines]
+    passed = [
+        one if one and one.form in forms and not (one.has_failed or bad or " # " in one.item) else None
+        for one, bad in zip(statements, notable, strict=True)
+    ]
+    if not any(passed):
+        return [False] * len(lines)
+    companions, quiet = _find_companions(lines, passed), [one is not None for one in passed]
+    for number in reversed(range(len(lines) - 1)):
+        if number in companions or not lines[number].strip():
+            quiet[number] = quiet[number + 1] and not notable[number]
+    return quiet
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _says(words: re.Pattern[str], line: str) -> bool:
+    return bool(words.search(line) and words.search(_NONE_FAILED.sub("", line)))
+
+
+def _read_statements(lines: Sequence[str]) -> list[_Statement | None]:
+    """Read each line; the first word belongs to a form only where many have it: else it is a name."""
+    read = [_read_statement(line) for line in lines]
+    often = Counter(one.form for one in read if one)
+    return [one and one._replace(form=one.form if often[one.form] >= _OFTEN else one.form[:3]) for one in read]
+
+
+def _read_statement(line: str) -> _Statement | None:
+    if found := _KNOWN.fullmatch(line):
+        return _Statement(found["item"] or "", ("JUnit" if found["item"] else "progress",))
+    if len(line) > _LONGEST or _OF_DIFF.match(line):
+        return None
+    found = _LEADING.fullmatch(line) or _TRAILING.fullmatch(line)
+    if found is None:
+        return None
+    mark, by, item = found["mark"], found["by"].split(), found["item"].split()
+    tail = _NUMBER.sub("#", "".join(found["tail"].split()))
+    case = "upper" if mark.isupper() else "lower" if mark.islower() else "title" if mark.istitle() else "symbol"
+    form: _Form = ("trailing", case)
+    if found.re.pattern == _LEADING.pattern:
+        form = ("leading", _NUMBER.sub("#", "".join(by)), case)
+    elif item[-1].isdigit():
+        return None  # it counts
+    elif by or tail:
+        form = ("trailing", by[0][0] if by else "", tail, item[0])
+    elif case != "upper":
+        return None
+    return _Statement(found["item"].strip(), form, re.fullmatch(_BAD, mark) is not None)
+
+
+def _find_forms(lines: Sequence[str], statements: Sequence[_Statement | None]) -> set[_Form]:
+    """Return the forms that a test runner has: a failure is told in it too, or the first one came later."""
+    forms, failed, has_failed = set[_Form](), set[_Form](), False
+    for line, one in zip(lines, statements, strict=True):
+        if one is None:
+            has_failed = has_failed or _says(_SAYS_FAILED, line)
+        elif one.has_failed:
+            failed.add(one.form)
+            has_failed = True
+        elif not has_failed:
+            forms.add(one.form)
+    return forms | failed
+
+
+def _find_companions(lines: Sequence[str], passed: Sequence[_Statement | None]) -> set[int]:
+    """Return the lines that belong to one that says what passed, as nearly all lines of its form have such a one.
+
+    Numbers left out of account they are the same lines under it, or the same text before its name.
+    """
+    named, owners = dict[str, int](), dict[int, tuple[int, str]]()
+    for number in reversed(range(len(lines))):
+        line, one = " ".join(lines[number].split()), passed[number]
+        if one:
+            last_word = one.item if one.form[0] == "leading" else one.item.rpartition(" ")[2]
+            named |= {one.item: number, last_word: number}
+        elif len(line) <= _LONGEST:
+            starts = [0, *(space.end() for space in re.finditer(" ", line))]
+            start = next((start for start in starts if line[start:] in named), None)
+            if start is not None:
+                owners[number] = (named[line[start:]], _NUMBER.sub("#", line[:start]))
+    owner, depth = 0, _NOWHERE
+    for number, line in enumerate(lines):
+        if passed[number]:
+            owner, depth = number, _indent(line)
+        elif line.strip() and _indent(line) > depth:
+            owners.setdefault(number, (owner, _NUMBER.sub("#", line)))
+        elif line.strip():
+            depth = _NOWHERE
+    forms = {number: (one.form, _indent(lines[number])) for number, one in enumerate(passed) if one}
+    often, most = Counter((text, forms[owner]) for owner, text in set(owners.values())), Counter(forms.values())
+    usual = {(text, form) for (text, form), count in often.items() if count >= max(_OFTEN, most[form] * _NEARLY_ALL)}
+    return {number for number, (owner, text) in owners.items() if (text, forms[owner]) in usual}
