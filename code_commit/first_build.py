@@ -90,17 +90,19 @@ def _tells(plan: RunPlan, record: RunRecord) -> bool:
 
 
 def with_first_output(plan: RunPlan, folder: Path, record: RunRecord) -> RunPlan:
-    """Return the plan with the outputs that a log has of a failed first build, and of a given one. Raises LogError."""
+    """Return the plan with the outputs that a log has of a first build, and of a given one. Raises LogError."""
     if record.first_build is None:
         return plan
     has_passed, has_given = record.first_build.passed, (folder / GIVEN_BUILD).exists()
-    if has_passed and not has_given:
-        return plan
 
     def read(name: str) -> str:
         shown_name = f"{record.log_dir}/{name}"
         return plan.redactor.redact_text(read_build_output(folder / name, plan.settings, shown_name))
 
+    if has_passed and (folder / FIRST_BUILD).exists():
+        plan = plan._replace(passing=read(FIRST_BUILD))
+    if has_passed and not has_given:
+        return plan
     output = _PASSES_HERE if has_passed else read(FIRST_BUILD)
     first = FailedBuild(output, given=_GIVEN + read(GIVEN_BUILD) if has_given else "")
     printed = first.output + first.given

@@ -427,14 +427,15 @@ def test_the_plan_goes_on_with_what_the_first_build_said(code, given, command, q
     if given is not None:
         (tmp_path / "given-build.txt").write_bytes(given)
     record = RunRecord("", "r", command, "", "", "logs/r", 1)
-    nothing = dict.fromkeys(RunPlan._fields[:-2])
+    nothing = dict.fromkeys(RunPlan._fields) | RunPlan._field_defaults
     plan = RunPlan(**nothing | {"inputs": RunInputs(command=command), "settings": Settings(), "query": query})
     plan = plan._replace(redactor=Redactor([key]), request=CodebaseRequest(query="as it was"))
     assert with_first_output(plan, tmp_path, record) == plan, "nothing was built"
     record.first_build = BuildResult(code, None, timed_out=False, seconds=1.0, output_bytes=1)
     after = with_first_output(plan, tmp_path, record)
+    assert (after.passing.startswith("own\n"), key in after.passing) == (code == 0, False)
     if ranked is None:
-        assert after == plan
+        assert after._replace(passing="") == plan
         return
     assert after.request.query == ranked[0]
     assert after.request.output.startswith(ranked[1])

@@ -99,7 +99,8 @@ class RunPlan(NamedTuple):
     """The checked start of a run. `request` is the codebase to make first, None where `codebase` is there.
 
     `tree` is the tree as git saw it, None outside a repository. `asked` is None where no LLM is asked.
-    `first` is the build that failed before the run. `lack` says which key is missing, where the run may need none.
+    `first` is the build that failed before the run, `passing` the output of one that passed. `lack` says which key is
+    missing, where the run may need none.
     """
 
     project: Project
@@ -116,6 +117,7 @@ class RunPlan(NamedTuple):
     codebase: Codebase | None
     warnings: Sequence[RunWarning]
     first: FailedBuild | None = None
+    passing: str = ""
     lack: NotSetUpError | None = None
 
     @property
@@ -146,7 +148,7 @@ class RunPlan(NamedTuple):
         if self.prompts is None:
             raise NotSetUpError("the system prompts cannot be read")
         task = make_task(self.settings, self.prompts, self.query, codebase)
-        return task._replace(first=self.first, repairs=self.inputs.command == "repair")
+        return task._replace(first=self.first, repairs=self.inputs.command == "repair", passing=self.passing)
 
 
 class Check(NamedTuple):

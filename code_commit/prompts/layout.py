@@ -66,7 +66,8 @@ class SystemPrompts(NamedTuple):
 class Task(NamedTuple):
     """The parts of a prompt that hardly change in a run. `circumstances` describes the project and the run, with
     `edits` also how to send edits; `late_edits` explains edits once a file is long. With `diffs`, changed files are
-    shown as diffs. `first` is the build that failed before the run; with `repairs` to mend that is the task.
+    shown as diffs. `first` is the build that failed before the run; with `repairs` to mend that is the task. `passing`
+    is the output of one that passed.
     """
 
     prompts: SystemPrompts
@@ -80,6 +81,11 @@ class Task(NamedTuple):
     diffs: bool = False
     first: "FailedBuild | None" = None
     repairs: bool = False
+    passing: str = ""
+
+    def shown(self, output: str) -> str:
+        """Return the output of a build as the prompts show it."""
+        return shown_output(output, self.layout, self.passing)
 
 
 class FailedBuild(NamedTuple):
@@ -234,7 +240,7 @@ def lay_out(
     phase = late_edits + phase + _tell_attempt(task, history)
     added += [render(fresh) for file in others if (fresh := _beyond_codebase(task, file))]
     query, codebase = labelled("query", task.query), labelled("codebase", task.codebase.text)
-    printed = shown_output(build.output + (task.first.given if task.first else ""), task.layout)
+    printed = task.shown(build.output + (task.first.given if task.first else ""))
     output = labelled("build.sh output", printed) if shown else ""
     unseen = labelled("codebase additions", "".join(added)) if added else ""
     replacements = labelled("file replacements", "".join(changes)) if failed else ""
@@ -266,12 +272,11 @@ def lay_out_short(
     codebase, instructions = task.codebase.text, task.prompts.short_instructions
     first, query = task.first if task.first and (task.repairs or task.first.named) else None, task.query
     if first:
-        printed = shown_output(first.output + first.given, task.layout)
-        query = with_output(query, printed, first.named, repairs=task.repairs)
+        query = with_output(query, task.shown(first.output + first.given), first.named, repairs=task.repairs)
         added = [*first.named, *added]
     system, earlier, last = lay_out_dialogue(instructions, codebase, query, turns, changed)
     flat = "".join(f"[{role}]\n{text}" for role, text in earlier) + "[user]\n"
-    output = shown_output((failed or first or build).output, task.layout)
+    output = task.shown((failed or first or build).output)
     parts = {"query": task.query, "codebase": codebase, "build output": output, "answers": sent}
     return Prompt(system + task.circumstances, flat, last, parts, _sight_of(task, added, build), earlier)
 

@@ -24,7 +24,7 @@ from code_commit.project import Project
 from code_commit.prompts.dialogue import Turn
 from code_commit.prompts.history import AttemptSummary, comparable, tell_attempt, tell_history
 from code_commit.prompts.layout import FailedBuild, Rejection, Task, lay_out, lay_out_short, split_closing
-from code_commit.prompts.output import read_build_output, shown_output
+from code_commit.prompts.output import read_build_output
 from code_commit.redaction import Redactor
 from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.record import BuildResult
@@ -84,7 +84,7 @@ def next_prompt(task: Task, outcomes: Sequence[Outcome], longest: int | None = N
 
 
 def _next_dialogue(task: Task, outcomes: Sequence[Outcome], failed: FailedBuild | None, longest: int | None) -> Prompt:
-    prompt = lay_out_short(task, list(map(_as_turn, outcomes)), failed, _shown_since(outcomes, failed))
+    prompt = lay_out_short(task, [_as_turn(task, done) for done in outcomes], failed, _shown_since(outcomes, failed))
     if longest is not None and len(prompt.text) > longest and len(outcomes) > 1:
         return _next_dialogue(task, outcomes[1:], failed, longest)
     return prompt
@@ -99,8 +99,8 @@ def _shown_since(outcomes: Sequence[Outcome], failed: FailedBuild | None) -> lis
     return list(shown.values())
 
 
-def _as_turn(done: Outcome) -> Turn:
-    output = done.failed and shown_output(done.failed.output, "short")
+def _as_turn(task: Task, done: Outcome) -> Turn:
+    output = done.failed and task.shown(done.failed.output)
     return Turn(done.response, output, done.reasons, "".join(map(render, done.unseen)), done.ends_alone, done.copies)
 
 
@@ -243,7 +243,8 @@ class Conversation:
         return change, failure
 
     def _read_output(self, attempt: AttemptLog) -> str:
-        output = read_build_output(attempt.build_file, self._settings, attempt.shown_build_file())
+        file, shown_name = attempt.build_file, attempt.shown_build_file()
+        output = read_build_output(file, self._settings, shown_name, self._task.passing)
         return self._redactor.redact_text(output)  # a key may have been whole again when the escapes went
 
     def _read_failed_build(self, attempt: AttemptLog, changed: Collection[str]) -> FailedBuild:

@@ -1,7 +1,8 @@
 """A build's output in a prompt: without most of the lines that only say what passed, and within its limit.
 
 A line is left out only for what it says itself: that something passed, in a form in which failures are told too, or
-which began before the first failure; or what nearly all such lines have before or under them. Every other line stays.
+which began before the first failure; or what nearly all such lines have before or under them; or what the same project
+printed when its build passed, before the run. Every other line stays.
 """
 
 import re
@@ -22,6 +23,7 @@ from code_commit.terminal import render
 # bytes that are read of each end: progress bars and colours shrink to less than a quarter, tests that pass to far less
 _RAW_BYTES_PER_LIMIT, _LEAST_READ = 4, 1_000_000
 _LEAST, _OFTEN = 3, 5  # lines left out in one place; lines of one form that are not there by accident
+_LEAST_KNOWN = 10  # lines left out in one place where some may be no more than known
 _NEARLY_ALL = 0.9
 _LONGEST = 300  # characters of a line that only says that something passed
 _BAD_SIGN = "[\u2715-\u2718\u00d7]"
@@ -43,6 +45,7 @@ _OF_DIFF = regex(r"\s*[-+<>|?!E](?:\s|$)")
 _SAYS_FAILED = regex(rf"(?i)\b(?:fail|error|not ok)|{_BAD_SIGN}")
 _NOTABLE = regex(rf"{_SAYS_FAILED.pattern}|\b(?:warn|skip|todo|except|panic|abort|fatal|tim(?:ed|e) ?out)")
 _NONE_FAILED = regex(r"(?i)\b(?:0|no) (?:fail|error|skip)\w*|\b(?:fail|error|skip)\w*: *0\b")
+_PLACE = regex(r"\[\s*\d+(?:/\d+|%)\s*\]")  # how far a build has come
 _NUMBER = regex(r"\d+(?:[.,]\d+)*")
 _Form = tuple[str, ...]
 _NOWHERE = 10**9  # the indentation of a line that nothing stands under
@@ -56,7 +59,7 @@ class _Statement(NamedTuple):
     has_failed: bool = False
 
 
-def read_build_output(log_file: Path, settings: Settings, shown_name: str) -> str:
+def read_build_output(log_file: Path, settings: Settings, shown_name: str, before: str = "") -> str:
     """Return a build log as a terminal would finally show it, without colours; of one of which a prompt would show more
     than `build_output_limit` bytes the first and last lines, and one between them that names the whole log. Raises
     LogError.
@@ -68,7 +71,7 @@ def read_build_output(log_file: Path, settings: Settings, shown_name: str) -> st
     except OSError as error:
         raise LogError(log_file, error) from error
     whole, unread = [render(ends.head), render(ends.tail)], ends.between
-    head, tail = (shown_output(end, layout) for end in whole)
+    head, tail = (shown_output(end, layout, before) for end in whole)
     text = head + tail
     if not unread and (not limit or len(text.encode()) <= limit):
         return "".join(whole)
@@ -82,38 +85,47 @@ def read_build_output(log_file: Path, settings: Settings, shown_name: str) -> st
     return f"{first}[... {gap} ...]\n{last}"
 
 
-def shown_output(output: str, layout: str) -> str:
-    """Return an output as the prompts of a layout show it: whole in that of the specification."""
-    return output if layout == "spec" else _without_passed(output)
+def shown_output(output: str, layout: str, before: str = "") -> str:
+    """Return an output as the prompts of a layout show it: whole in that of the specification.
+
+    `before` is the output of a build of the same project that passed.
+    """
+    return output if layout == "spec" else _without_passed(output, before)
 
 
 @lru_cache(maxsize=4)
-def _without_passed(output: str) -> str:
-    lines = output.split("\n")
-    pieces = list[str]()
-    for is_quiet, numbers in groupby(range(len(lines)), key=_find_quiet(lines).__getitem__):
+def _without_passed(output: str, before: str) -> str:
+    lines, known = output.split("\n"), Counter(_PLACE.sub("", line) for line in before.split("\n") if line.strip())
+    pieces, least = list[str](), _LEAST_KNOWN if known else _LEAST
+    why = "that only say what passed" + (", or that build.sh also printed when it passed before," if known else "")
+    for is_quiet, numbers in groupby(range(len(lines)), key=_find_quiet(lines, known).__getitem__):
         run = [lines[number] for number in numbers]
-        if is_quiet and len(run) > _LEAST:
-            run[:-1] = [f"[... {len(run) - 1:,} lines on what passed are left out here ...]"]
+        if is_quiet and len(run) > least:
+            run[:-1] = [f"[... {len(run) - 1:,} lines {why} are left out here ...]"]
         pieces += run
     return "\n".join(pieces)
 
 
-def _find_quiet(lines: Sequence[str]) -> list[bool]:
-    """Tell of each line whether all that it says is that something passed."""
+def _find_quiet(lines: Sequence[str], known: Counter[str]) -> list[bool]:
+    """Tell of each line whether it is known, or all that it says is that something passed."""
     statements = _read_statements(lines)
     forms, notable = _find_forms(lines, statements), [_says(_NOTABLE, line) for line in lines]
     passed = [
         one if one and one.form in forms and not (one.has_failed or bad or " # " in one.item) else None
         for one, bad in zip(statements, notable, strict=True)
     ]
-    if not any(passed):
-        return [False] * len(lines)
-    companions, quiet = _find_companions(lines, passed), [one is not None for one in passed]
+    companions = _find_companions(lines, passed) if any(passed) else ()
+    quiet = [_takes(known, line) or one is not None for one, line in zip(passed, lines, strict=True)]
     for number in reversed(range(len(lines) - 1)):
         if number in companions or not lines[number].strip():
             quiet[number] = quiet[number + 1] and not notable[number]
     return quiet
+
+
+def _takes(known: Counter[str], line: str) -> bool:
+    """Tell whether a line is one of the known lines, and take it from them."""
+    known[key := _PLACE.sub("", line)] -= 1
+    return known[key] >= 0
 
 
 def _indent(line: str) -> int:

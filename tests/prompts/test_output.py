@@ -1,6 +1,7 @@
 """The output of a build as prompts show it: without the lines that only say what passed, and within its limit."""
 
 import re
+from collections import Counter
 
 import pytest
 from command import replay, the_log
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from code_commit.prompts.output import read_build_output, shown_output
 from code_commit.settings import Settings
 
-LEFT_OUT = re.compile(r"\[\.\.\. ([\d,]+) lines on what passed are left out here \.\.\.\]")
+LEFT_OUT = re.compile(r"\[\.\.\. ([\d,]+) lines that only say what passed.* are left out here \.\.\.\]")
 RUNNERS = {
     "pytest": ("tests/test_a.py::test_n{0}[{0}] PASSED      [ {0}%]", "tests/test_a.py::test_bad FAILED      [ 50%]"),
     "pytest, captured": ("tests/test_a.py {1} [ {0}%]", "tests/test_a.py ..F... [ 50%]"),
@@ -207,6 +208,37 @@ def test_the_limit_counts_what_a_prompt_shows(tmp_path, layout):
     assert len(shown_output(text, layout)) < 1_100
 
 
+PRINTED = st.sampled_from(
+    ["", "cc -c a.c", "a.c:1: warning: x", "[1/9] cc a.o", "[2/9] cc a.o", "x 1", "x 2", "row 1 ok"]
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(PRINTED, max_size=60), st.lists(PRINTED, max_size=200))
+def test_of_what_a_build_printed_when_it_passed_a_prompt_has_what_is_there_more_often(printed, before):
+    output, known = "\n".join(printed), Counter(re.sub(r"\d/9", "", line) for line in before)
+    shown = shown_output(output, "cached", "\n".join(before))
+    assert not Counter(re.sub(r"\d/9", "", line) for line in left_out(output, shown) if line) - known
+    assert shown_output(output, "spec", "\n".join(before)) == output
+    if not Counter(re.sub(r"\d/9", "", line) for line in printed) - known:
+        assert shown.count("\n") <= 10 or not printed[-1]
+
+
+def test_a_repair_shows_what_a_build_prints_since_it_fails(project_folder, run_code_commit):
+    noise = "".join(f"cc -c n{number}.c\n" for number in range(50))
+    (project_folder / "noise.txt").write_text(noise)
+    (project_folder / "build.sh").write_text(
+        "#!/bin/bash\ncat noise.txt\n! cat bad.txt\ncat noise.txt\n! test -e bad.txt\n"
+    )
+    answers = replay(project_folder, "^^^bad.txt\na.c:1: error\n^^^end\n", "^^^bad.txt\n^^^delete\n")
+    result = run_code_commit(project_folder, *answers, "--prompt-layout", "cached", "--build-first")
+    assert result.returncode == 0
+    marker = "[... 49 lines that only say what passed, or that build.sh also printed when it passed before, are left out here ...]"
+    shown = f"{marker}\ncc -c n49.c\na.c:1: error\n{marker}\ncc -c n49.c\n[build.sh: exit code 1"
+    assert f"[build.sh output]\n{shown}" in (the_log(project_folder) / "2-query.txt").read_text()
+    assert noise in (the_log(project_folder) / "1-build.txt").read_text()
+
+
 @pytest.mark.parametrize("layout", ["spec", "cached", "short"])
 def test_the_log_keeps_what_a_prompt_leaves_out(layout, project_folder, run_code_commit):
     passed = "".join(f"test n{number} ... ok\n" for number in range(100))
@@ -220,5 +252,7 @@ def test_the_log_keeps_what_a_prompt_leaves_out(layout, project_folder, run_code
     assert passed in (log / "1-build.txt").read_text()
     prompt = (log / "2-query.txt").read_text()
     assert (passed in prompt) == (layout == "spec")
-    assert prompt.count("[... 99 lines on what passed are left out here ...]") == (0 if layout == "spec" else 2)
+    assert prompt.count("[... 99 lines that only say what passed are left out here ...]") == (
+        0 if layout == "spec" else 2
+    )
     assert "test bad ... FAILED\n" in prompt
