@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 
 from code_commit.codebase.text import Section
@@ -18,7 +18,8 @@ _QUOTED = regex(
 )  # where a statement quotes what it imports, its other words name parts of it
 _KEYWORD = regex(r"^\W*(?:pub )?\w+|\bimport\b")  # of a statement
 _SEPARATOR = regex(r"::|[./]")  # of an imported path's names
-_TEST_NAME = regex(r"^tests?[_-]|[_-](?:tests?|spec)$|(?<=[a-z])Tests?$")
+_TEST_NAME = regex(r"^tests?[_-]|[._-](?:tests?|spec)$|(?<=[a-z])Tests?$")
+_STEM = regex(r"([^.]*)(\.(?:tests?|spec)(?=\.))?")  # `a.test.ts` is no `a`
 _TEST_FOLDER = regex(r"(?:^|/)(?:tests?|testdata|specs?|__tests__)/")
 _MOST_OF_A_NAME = 100  # files: one that more have tells nothing
 _FOLDER_NAMES = {"__init__", "index", "mod"}
@@ -39,7 +40,6 @@ def find_near(sections: Sequence[Section], chosen: Collection[str]) -> set[str]:
     for file in sections:
         if not is_document(file.name):
             by_module[_module(file.name)].append(file.name)
-    modules = {_module(name) for name in code}
 
     def meant(imported: Iterable[tuple[str, str]], importing: str) -> Iterator[str]:
         for module, folder in imported:
@@ -48,14 +48,21 @@ def find_near(sections: Sequence[Section], chosen: Collection[str]) -> set[str]:
             if len(inside or there) <= _MOST_OF_A_NAME:
                 yield from _nearest(inside or there, importing)
 
-    tested = {_TEST_NAME.sub("", module) for module in modules}
-    near = {
-        f.name for f in sections if _module(f.name) not in modules and _TEST_NAME.sub("", _module(f.name)) in tested
-    }
+    near = {*_tests_of(code, by_module)}
     for file in sections:
         if file.name in code:
             near.update(meant(_imports(file.name, file.text), file.name))
     return near.union(chosen)
+
+
+def _tests_of(code: Collection[str], by_module: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield the tests of files, and what files test; of several with one name those in the nearest folder."""
+    modules, named = {_module(name) for name in code}, defaultdict[str, list[str]](list)
+    for module in by_module.keys() - modules:
+        named[_TEST_NAME.sub("", module)] += by_module[module]
+    for name in code:
+        there = named[_TEST_NAME.sub("", _module(name))]
+        yield from [*_nearest(there, name)] or there
 
 
 def imports_any(file: Section, paths: Collection[str]) -> bool:
@@ -96,8 +103,9 @@ def _folder(path: str) -> str:
 def _place(path: str) -> list[str]:
     """Return the folders of a module and its name; the file of a package stands for its folder."""
     *folders, base = path.split("/")
-    stem = base.partition(".")[0]
-    return folders or [""] if stem in _FOLDER_NAMES else [*folders, stem]
+    name, test = _STEM.findall(base)[0]
+    *above, last = folders or [""] if name in _FOLDER_NAMES else [*folders, name]
+    return [*above, f"{last}{test}"]
 
 
 def _imports(path: str, text: str) -> set[tuple[str, str]]:

@@ -52,9 +52,25 @@ def test_where_an_import_quotes_its_path_its_other_words_mean_no_file():
 
 
 def test_a_test_is_known_by_its_name_or_its_folder():
-    assert [
-        path for path in ("tests/x.py", "test_x.py", "x_spec.rb", "CoreTest.java", "src/x.py") if not is_test(path)
-    ] == ["src/x.py"]
+    tests = (
+        "tests/x.py",
+        "test_x.py",
+        "x_spec.rb",
+        "CoreTest.java",
+        "src/x.test.ts",
+        "src/x.spec.tsx",
+        "b/index.test.js",
+    )
+    others = ("src/x.py", "src/x.d.ts", "src/test.ts", "src/x.tests", ".test.js", "latest.ts")
+    assert [path for path in (*tests, *others) if is_test(path)] == [*tests, ".test.js"]
+
+
+def test_a_test_that_stands_beside_its_source_is_near_and_no_import_means_it():
+    texts = {"src/a/index.ts": "import { x } from '../b/x'\n", "src/b/x.ts": "", "src/c/x.ts": ""}
+    texts |= dict.fromkeys(["src/a/index.test.ts", "src/b/x.test.ts", "src/b/index.test.ts", "src/c/x.test.ts"], "")
+    files = [Section(name, 9, file_section(name, text)) for name, text in texts.items()]
+    assert find_near(files, ["src/a/index.ts"]) == {"src/a/index.ts", "src/a/index.test.ts", "src/b/x.ts"}
+    assert find_near(files, ["src/b/x.ts"]) == {"src/b/x.ts", "src/b/x.test.ts"}, "the nearest of one name"
 
 
 def test_what_lists_the_modules_of_a_folder_imports_them():
