@@ -38,6 +38,7 @@ from code_commit.codebase.task import (
     joined_names,
     names_in,
     pieces_of,
+    plain_names,
     read_task,
     shared_words,
     words_of,
@@ -248,6 +249,7 @@ def survey_files(
     known = dict[Signals, Signals]()
     code_names = identifiers(NO_NAMES.sub("", task.text), found)
     told = code_names or words.long.union(words.adopted)
+    plain = told.difference(code_names, words.adopted) | plain_names(code_names, task.text)
     lines = {name: lines for name, lines in words.lines.lines.items() if name in told or name in words.joined}
     return Survey(
         query=query,
@@ -256,9 +258,7 @@ def survey_files(
         files=found,
         near=near,
         signals=[known.setdefault(each, each) for each in signals],
-        mentions=Mentions(
-            words.words, lines, told.difference(code_names, words.adopted), words.lines.alike, used.missing
-        ),
+        mentions=Mentions(words.words, lines, plain, words.lines.alike, used.missing),
         judges=judges,
         pictured=pictured,
     )

@@ -11,11 +11,12 @@ from code_commit.codebase.text import Section
 from code_commit.regex import regex
 
 CODE = regex(r"`[^`\n]+`|\b(?:\w+(?:(?:\.|::|->)\w+)+|\w+(?=\()|\w*[a-z0-9][A-Z]\w*|\w*[^\W_]_\w+)")
+_WRITTEN = regex(r"`\w+\W*`|\w+(?:(?:\.|::|->)\w+)+")
 _PIECE = regex(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|\w{3,}")
 _MOST_NAMES, _MOST_WORDS, _MOST_OF_OUTPUT = 300, 64, 20
 NAMES_ALONE = regex(r"\n\n(?:`\w+` ?)+\Z")  # as `with_names_of` adds them: no words of the query
 _LEAST_SHARED = 3  # letters of a word that names share: shorter ones begin too many of them
-NO_NAMES = regex(r"\b\w+://\S+|(?<!\S)[^\s@]+@\S+|^\w+\(\w+\)!?:", re.MULTILINE)  # of commit messages
+NO_NAMES = regex(r"\b\w+://\S+|(?<!\S)[^\s@]+@\S+|^\W*\w+\([\w/-]+\)!?:", re.MULTILINE)  # of commit messages
 _FORM = regex(r"\A\s*(?P<kind>[\w./-]+)(?:\((?P<scope>[^()\n]{1,99})\))?!?:(?=\s)")
 _KIND_WORDS = "build chore ci deps doc docs feat feature fix perf refactor revert style test tests wip"
 _KINDS = frozenset(_KIND_WORDS.split())
@@ -70,6 +71,12 @@ def identifiers(query: str, files: Iterable[Section]) -> set[str]:
     suffixes = {file.name.rpartition(".")[2] for file in files}
     code = [match for match in CODE.findall(query) if match.rpartition(".")[2] not in suffixes]
     return names_in(" ".join(code))
+
+
+def plain_names(names: Iterable[str], query: str) -> set[str]:
+    """Return the names that are words, but those that a query writes as names: in backticks alone, or with dots."""
+    written = names_in(" ".join(_WRITTEN.findall(query)))
+    return {name for name in names if re.fullmatch("[a-z]+", name) and name not in written}
 
 
 def with_names_of(query: str, output: str, files: Iterable[str], failed: str = "") -> str:

@@ -63,6 +63,17 @@ def test_a_word_on_many_lines_is_none_and_a_name_only_where_it_is_defined():
     assert mentions_of("Let `refresh` be", files) == "refresh: 22 lines, 1 shown\na.py:1:def refresh(): ...\n"
 
 
+def test_a_word_counts_as_a_name_only_where_the_query_writes_it_as_one():
+    files = sections(a_DOT_py="def split(): ...\n" + "split()\n" * 3, b_DOT_py="book = split()\n")
+    (told,) = {mentions_of(f"Let {name} be", files) for name in ("`split`", "`split()`", "lib.split", "`a.split`")}
+    assert told.startswith("split: 5 lines\n")
+    assert mentions_of("Let split(x) be", files) == "split: 5 lines, 1 shown\na.py:1:def split(): ...\n"
+    assert mentions_of("See `book/x`", files) == ""
+    assert mentions_of("Let `Run` be\n\n* split(core): a form, no name", files) == ""
+    many = [*files, *sections(**{f"c{number}": "def split(): ...\n" + "split()\n" * 9 for number in range(3)})]
+    assert mentions_of("Let `split` be", many) == ""
+
+
 def test_one_line_of_each_source_comes_first_then_tests_and_documents_last():
     files = sections(
         README_DOT_md="width\n",
