@@ -35,13 +35,17 @@ _QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
 _WITHIN = functools.reduce(lambda within, _: rf"(?:[^()\"']|{_QUOTED}|\({within}\))*", range(6), r"[^()]*")
 _ANNOTATION = regex(rf"(?<!\S)@[\w.]+(?:\({_WITHIN}\))?(?:\s+|$)")
 _DETAIL = regex(
-    r"^(\s*from (?:\.+ import .*|\S+)).*|^(\s*(?:pub )?use [\w:]+(?=::\{)).*"
+    r"^(\s*from (?:\.+ import .*|\S+)).*|^(\s*use [\w:]+(?=::\{)).*"
     r"|^(\s*[A-Z][A-Z0-9_]{2,}\((?:\w+(?:, \w+)*|\"(?:\\.|[^\"\\])*\")\)).*"
     r"|^(\s*#\s*(?:define \w+(?:\([\w, .]*\))?|include [<\"][^>\"]*[>\"])).*|^(\s*using \w+) =.*"
     r"|^(\s*typedef (?:enum|struct|union)\b[^{]*)\{.*\} *(.*)"
     r"|^(\s*(?:(?:import|use|using|require\w*|package|#)\b|\w+[.\w]*[ (]+[\"'`]).*)"
-    r"|(?<=\w)(?<!\bpub)(?:<[^()]*>)?\(.*|(?<!\s)\s*(?:(?<!:):(?!:)|=|->).*"
+    r"|(?<=\w)(?:<[^()]*>)?\(.*|(?<!\s)\s*(?:(?<!:):(?!:)|=|->).*"
 )  # the text after a definition's name
+_MODIFIERS = regex(
+    r"^(\s*)(?:(?:abstract|async|constexpr|declare|default|export|final|inline|internal|open|override|private|protected"
+    r"|pub(?:\([\w :]+\))?|public|readonly|sealed|static|virtual)\s+)+(?=[^\s=(:])"
+)
 _PLAIN = rf"[^<>()]|\({_WITHIN}\)"
 _PARAMETERS = functools.reduce(
     lambda within, level: rf"(?=(?P<level_{level}>(?:{_PLAIN}|<{within}>)*))(?P=level_{level})",
@@ -204,13 +208,14 @@ def _is_local(line: int, parsed: Iterable[Entry]) -> bool:
 
 
 def brief(lines: str) -> str:
-    """Return an outline with only the names of definitions, and only the modules of imports in Python and Rust."""
+    """Return an outline with the names of definitions alone, without modifiers, and the modules of imports in Python
+    and Rust.
+    """
     short: list[str] = []
     for line in lines.splitlines():
         head, *numbers = _NUMBERS.split(line, maxsplit=1)
-        text = _DETAIL.sub(
-            lambda match: "".join(match.groups("")), _TEMPLATE.sub("", _ANNOTATION.sub("", head))
-        ).rstrip()
+        head = _MODIFIERS.sub(r"\1", _TEMPLATE.sub("", _ANNOTATION.sub("", head)))
+        text = _DETAIL.sub(lambda match: "".join(match.groups("")), head).rstrip()
         if text and text not in short[-1:]:
             short.append("".join([text, *numbers]))
     return "".join(f"{line}\n" for line in short)

@@ -257,8 +257,10 @@ def test_a_short_outline_names_definitions_and_whatever_is_imported():
     lines += "pub use crate::a::{b, c}\nuse x::y\nimpl std::fmt::Display for A<B>\n  pub(crate) b: C<D>\n  pub(super) fn f(e: G)\n"
     assert brief(lines) == (
         "from . import a, b\nfrom .c\nimport os\nclass E\n  def g\n"
-        "pub use crate::a\nuse x::y\nimpl std::fmt::Display for A<B>\n  pub(crate) b\n  pub(super) fn f\n"
+        "use crate::a\nuse x::y\nimpl std::fmt::Display for A<B>\n  b\n  fn f\n"
     )
+    lines = "export default async function f(x)\npublic static final int A = 1\n  it('is public static data')\n  default\n  async(x)\n"
+    assert brief(lines) == "function f\nint A\n  it('is public static data')\n  default\n  async\n"
 
 
 def test_a_short_outline_of_c_names_what_macros_define_and_no_bodies():
@@ -267,7 +269,7 @@ def test_a_short_outline_of_c_names_what_macros_define_and_no_bodies():
         "CORE_FN(box_new)\nSTART_TEST(test_area)\n"
     )
     lines = brief(outline("a.hpp", SAMPLES["a.hpp"][0]))
-    assert lines.startswith('#include "b.h"\nnamespace n\n  class A\n    explicit A\n    virtual int f\n')
+    assert lines.startswith('#include "b.h"\nnamespace n\n  class A\n    explicit A\n    int f\n')
     assert lines.endswith(
         "struct Options final\n  bool is_valid\nint level_of\nvoid CALLBACK on_level\nname_of\nauto area\n"
         'TEST(Foo, Baz)\nTEST_CASE("areas are added")\nclass Broken\n'
