@@ -35,11 +35,11 @@ _NO_ROOM = "no room for an outline, or nothing to outline, with their bytes:\n"
 _NOT_OUTLINED = "no room for an outline, or nothing to outline, bytes of long ones:\n"
 _FAR = "not next to a chosen file, or nothing to outline, with their bytes:\n"
 _UNNAMED = "and {:,} more{}\n"
-_LONGEST_FOLDERS, _SHARE_OF_FOLDERS, _NAMED_BESIDE = 2_000, 50, 5_000  # the last: characters, after a choice
+_LONGEST_FOLDERS, _SHARE_OF_FOLDERS, _NAMED_BESIDE = 2_000, 50, 2_500  # the last: characters, after a choice
 _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5  # of the room, one part in five each
-_USUAL, _SHARE_OF_NAMES_IN_CHOICE = 30_000, 20  # of a choice: characters to which its first outlines grow; of the room
+_USUAL, _SHARE_OF_NAMES_IN_CHOICE = 20_000, 20  # of a choice: characters to which its first outlines grow; of the room
 _MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more files are read
-_FIRST, _LONGEST_OF_FIRST, _LONGEST_OUTLINE = 8, 2_200, 520  # for a choice: files, characters of each, of another
+_FIRST, _LONGEST_OF_FIRST, _LONGEST_OUTLINE = 8, 1_600, 520  # for a choice: files, characters of each, of another
 _LAST, _LONGEST_OF_LAST, _PLAIN = 20, 260, 3  # behind so many: of each; of others, lines that share no word: one part
 _SHARE_OF_ONE_OUTLINE, _MOST_IN_PART = 10, 20  # of the room, one part in so many at most; of the best files
 PART, _LARGE = 12_000, 200_000  # bytes of a file of which a choice asks for parts, and that no prompt holds whole
@@ -356,8 +356,7 @@ def _lay_out(
         elif file.name in packed.in_part:
             views[file.name] = heads.get(file.name) or Outline(file.bytes)
     texts = [packed.whole[name] for name in of_kind(views, Whole)]
-    texts += [packed.in_part[name] for name in of_kind(views, Part)]
-    texts += [packed.in_part[name] for name in of_kind(views, Outline)]
+    texts += [packed.in_part[name] for kind in (Part, Outline) for name in of_kind(views, kind)]
     named = [file for file in sections if file.name in packed.names]
     unnamed = [file for file in ranked if file.name not in views and file.name not in packed.names]
     told = strategy.words_of_names + list_names(named, strategy.sized)

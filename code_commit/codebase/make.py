@@ -29,7 +29,7 @@ _SHARE_OF_END = _SHARE_OF_CONTEXT = 10  # one part in so many at most
 _SHARE_OF_CONVENTIONS = 4  # of the room, for all of them together; beside a choice twice the longest
 _LONGEST_CONVENTIONS, _NOTES, _LONGEST_WORDS = 8_000, 6_000, 1_500  # bytes, characters, characters
 _NOT_OF_THE_PROJECT = {select.DELETED, select.OUTSIDE}
-_NAMES_LEFT_OUT = 20
+_NAMES_LEFT_OUT = 8
 _MOST_OF_WHOLE = 3  # definitions of a file that was chosen whole, of which the uses in other files are told
 Choose = Callable[["Survey", Selection, CodebaseRequest], "Choice | None"]
 """Returns the files to show whole, None for all."""
