@@ -27,7 +27,8 @@ _FILE_TAGS = (
 _SEARCH, _MIDDLE, _REPLACE = (
     regex(mark) for mark in (r"<{5,9}(?: .*)?|-{5,9} ?SEARCH.*", r"={5,9}", r">{5,9}(?: .*)?|\+{5,9} ?REPLACE.*")
 )
-_NAMING = regex(r"[^\s*`\"'()\[\]<>#:,=]*\w[^\s*`\"'()\[\]<>#:,=]*")
+_SIGNS = r"\s*`\"'()\[\]<>#:,=^\u02c6\uff3e"  # around a path, also carets of other scripts
+_NAMING = regex(rf"[^{_SIGNS}]*[^\W\u02c6][^{_SIGNS}]*")
 _COMMENT = regex(r"\s*(?:#|//|--|/\*|<!--|;|%)")
 _QUOTED_NAME = regex(r"[\"']([^\"'\s<>]{1,200})[\"']")
 _OPENING_TAG = regex(r"\s*<[A-Za-z][\w-]* [^<>]*>(?!.*</)")
@@ -194,8 +195,9 @@ def _bare_files(text: Text, is_file: Callable[[str], bool]) -> Iterator[Proposal
     for at, line in enumerate(text.lines):
         if not line or len(line) > _LONGEST_LINE or ("." not in line and "/" not in line):
             continue
-        words = [word.removeprefix("./") for word in _NAMING.findall(_A_TAG.sub(" ", line))]
-        paths = {*filter(is_file, words)} if len(words) <= _FEW_WORDS or line.rstrip().endswith(":") else set()
+        words = _NAMING.findall(_A_TAG.sub(" ", line))
+        is_named = len(words) <= _FEW_WORDS or line.rstrip().endswith(":")
+        paths = {*filter(None, (_file_of(word, is_file) for word in words))} if is_named else set()
         if len(paths) == 1:
             named.append((at, paths.pop()))
     for at, path, lines in _below(named, text.lines):
@@ -217,11 +219,16 @@ def _calls(text: Text, is_file: Callable[[str], bool]) -> Iterator[Proposal]:
 def _quoted_paths(lines: Sequence[str], is_file: Callable[[str], bool]) -> Iterator[tuple[int, str]]:
     for at, line in enumerate(lines):
         for match in islice(_QUOTED_NAME.finditer(_without_layer(line)), _MOST_STRINGS):
-            name = match[1].removeprefix("./")
-            parts = name.lstrip("/").split("/") if name.startswith("/") else []
-            names = (name, *("/".join(parts[first:]) for first in range(len(parts) - 1)))  # a tool's are absolute
-            if path := next(filter(is_file, names), ""):
+            if path := _file_of(match[1], is_file):
                 yield at, path
+
+
+def _file_of(name: str, is_file: Callable[[str], bool]) -> str:
+    """Return the file of a name, which may be absolute, as those of a tool are; "" for none."""
+    name = name.removeprefix("./")
+    parts = name.lstrip("/").split("/") if name.startswith("/") else []
+    names = (name, *("/".join(parts[first:]) for first in range(len(parts) - 1)))
+    return next(filter(is_file, names), "")
 
 
 def _without_layer(line: str) -> str:
