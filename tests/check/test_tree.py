@@ -12,6 +12,9 @@ from code_commit.check.tree import loses_failures
 
 def missing_tree(root: Path) -> None:
     """After it `git status` ends with 128 and tells nothing."""
+    (root / "new.txt").touch()
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "a tree that is in no pack")
     name = git(root, "rev-parse", "HEAD^{tree}").strip()
     (root / ".git" / "objects" / name[:2] / name[2:]).unlink()
 
