@@ -15,16 +15,17 @@ import importlib
 import json
 import os
 import pkgutil
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 LONGEST_CALL = 1 << 17  # bytes
 OF_EXTRAS = ("code_commit.fleet", "code_commit.commands.mcp")
@@ -158,40 +159,69 @@ class ForkedCommand:
 
 
 def serve(channel: socket.socket) -> None:
-    """Fork for each call a process that waits for the one that it forks."""
-    while True:
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
+    """Fork a process for each call, and tell the caller when it has ended: it is reaped when the caller knows that."""
+    woken, waker = socket.socketpair()
+    for end in (woken, waker):
+        end.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(waker.fileno())
+    running: dict[int, int] = {}
+    told: dict[int, int] = {}
+    sources: list[socket.socket | int] = [channel, woken]
+    while channel in sources or running or told:
+        ready, _, _ = select.select([*sources, *told], [], [])
+        for caller in told.keys() & set(ready):
+            with suppress(ChildProcessError):
+                os.waitpid(told[caller], 0)
+            del told[caller]
+            os.close(caller)
+        if woken in ready:
+            woken.recv(LONGEST_CALL)
+            tell_ends(running, told)
+        if channel not in ready:
+            continue
         call, descriptors, _, _ = socket.recv_fds(channel, LONGEST_CALL, 4)
         if not call:
-            break
-        *streams, answers = descriptors
-        if os.fork() == 0:
-            channel.close()
-            pid = os.fork()
-            if pid == 0:
-                os.close(answers)
-                become(*json.loads(call), streams)
-            os.write(answers, str(pid).encode())
-            os.write(answers, str(exit_code(pid)).encode())
-            os.read(answers, 1)
-            with suppress(ChildProcessError):
-                os.waitpid(pid, 0)
-            os._exit(0)
-        for descriptor in descriptors:
-            os.close(descriptor)
-    with suppress(ChildProcessError):
-        while os.wait():
-            pass
+            sources.remove(channel)
+            continue
+        *streams, caller = descriptors
+        pid = fork_for(json.loads(call), streams, [*sources, waker, caller, *running.values(), *told])
+        running[pid] = caller
+        os.write(caller, str(pid).encode())
 
 
-def exit_code(pid: int) -> int:
-    """Wait for the process's end; where the system can, leave it to be reaped, for then its id is nobody else's."""
+def fork_for(call: list[Any], streams: list[int], kept: Iterable[socket.socket | int]) -> int:
+    """Fork the process of a call. What is kept here it must not have: a closed socket tells its other end something."""
+    pid = os.fork()
+    if pid == 0:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for each in kept:
+            os.close(each if isinstance(each, int) else each.detach())
+        become(*call, streams)
+    for stream in streams:
+        os.close(stream)
+    return pid
+
+
+def tell_ends(running: dict[int, int], told: dict[int, int]) -> None:
+    """Tell each caller that waits for a process which has ended; it is one of those that were told then."""
+    for pid, caller in list(running.items()):
+        code = exit_code(pid)
+        if code is not None:
+            del running[pid]
+            told[caller] = pid
+            with suppress(BrokenPipeError):
+                os.write(caller, str(code).encode())
+
+
+def exit_code(pid: int) -> int | None:
+    """Return how the process has ended; where the system can, leave it to be reaped, for then its id is nobody else's."""
     if not hasattr(os, "waitid"):
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    end = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    return end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        return os.waitstatus_to_exitcode(status) if ended else None
+    end = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+    return None if end is None else end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
 
 
 def become(
@@ -224,6 +254,7 @@ def import_all() -> None:
     """Import what a run may need, and prepare to read records. What only an extra brings is imported by who needs it."""
     import code_commit
     from code_commit.paths.checks import file_kind
+    from code_commit.regex import _Late
     from code_commit.runs.record import load_run_record
 
     for module in pkgutil.walk_packages(code_commit.__path__, "code_commit."):
@@ -235,6 +266,9 @@ def import_all() -> None:
     with suppress(ValueError):
         load_run_record(b"")
     file_kind("a.txt")
+    for pattern in gc.get_objects():
+        if type(pattern) is _Late:
+            assert pattern.groups >= 0  # compiles it, and `re` keeps that
 
 
 if __name__ == "__main__":
