@@ -96,7 +96,7 @@ def test_the_lines_of_the_page_reach_the_vendors_path(title, project_folder: Pat
         (user / "config.toml").write_text(moved)
         path = f"{program.parent}:{os.environ['PATH']}"
         env = {"PATH": path, "GATEWAY_TOKEN": GATEWAY["x-token"]}
-        done = run_code_commit(project_folder, "--sandbox", "off", env=env, forked=False)
+        done = run_code_commit(project_folder, "--sandbox", "off", env=env)
         assert done.returncode == 0, done.stderr
         own = next((request for request in server.requests if request.path == row.path), server.requests[0])
         if row.sdk:
@@ -169,5 +169,5 @@ def test_the_program_of_the_page_is_found_by_its_name(project_folder: Path, tmp_
     user.mkdir(parents=True)
     (user / "config.toml").write_text(blocks()["A program"])
     env = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
-    done = run_code_commit(project_folder, "--sandbox", "off", env=env, forked=False)
+    done = run_code_commit(project_folder, "--sandbox", "off", env=env)
     assert done.returncode == 0, done.stderr
