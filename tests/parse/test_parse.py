@@ -698,7 +698,7 @@ def test_what_is_said_of_a_huge_path_is_short(path):
     [" ", " \n", "^", "^^ ", "^^ find ", "^^ end\t", " ^^", " ^^^", " ^^^ ", "\t>\ufeff", "^^^^ delete ", "^^^a\n^^ find\n", "^^^to\n", "^^^files\na\n^^^end\n", "/", "./", "^^^\n", "^^^^ ^^^", "<think>\n", "<think>", "x </think> ", "</think>^^^a\n", "<a:", "<|channel|>final", "<x>\n", "```\n</think>\n"],
     ids=ascii,
 )  # fmt: skip
-def test_the_time_is_linear_in_the_size(piece):
+def test_the_time_is_linear_in_the_size(piece, whole):
     def seconds_for(size: int) -> float:
         start = time.process_time()
         for before in ("", "^^^", "^^^a\n", "^^^a\n^^", "^^^a\n^^^find\nx\n^^^replace\n"):
@@ -707,7 +707,8 @@ def test_the_time_is_linear_in_the_size(piece):
                     parse_response(f"{before}{piece * (size // len(piece))}{after}")
         return time.process_time() - start
 
-    assert seconds_for(400_000) < 6 * seconds_for(100_000) + 0.5
+    size = 100_000 if whole else 25_000
+    assert seconds_for(4 * size) < 6 * seconds_for(size) + size / 200_000
 
 
 names = st.from_regex(r"[a-z]{1,3}(/[a-z]{1,3}){0,2}", fullmatch=True)

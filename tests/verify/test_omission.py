@@ -201,10 +201,10 @@ def test_words_count_at_any_length_but_where_no_line_is_lost():
 @pytest.mark.parametrize(
     "text",
     [
-        "x = 1\n" * 200_000,
-        "".join(f"x{number} = {number}\n" for number in range(200_000)),
-        "." * 100_000 + "\n" + "a b c\n" * 100_000,
-        "".join(f"{number % 7} {number % 11}\n" for number in range(200_000)),
+        "x = 1\n" * 50_000,
+        "".join(f"x{number} = {number}\n" for number in range(50_000)),
+        "." * 25_000 + "\n" + "a b c\n" * 25_000,
+        "".join(f"{number % 7} {number % 11}\n" for number in range(50_000)),
     ],
     ids=["equal", "different", "dots", "few"],
 )
@@ -213,4 +213,4 @@ def test_the_time_is_linear_in_the_size(text):
     start = time.process_time()
     omitted(half + "\n# ...\n" + text[-1000:], text, "a.py")
     omitted("".join(sorted(text.splitlines(keepends=True))), text, "a.py")
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 2.5
