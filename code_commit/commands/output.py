@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -12,9 +11,8 @@ from typing import Any, NamedTuple
 from code_commit.apply.recover import HALF_CHANGED, is_half_changed
 from code_commit.changes import RejectedResponseError
 from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted, OutputError, known_error
-from code_commit.files import read_regular_file
 from code_commit.interrupts import hold_signals
-from code_commit.llm.keys import find_secrets
+from code_commit.llm.keys import find_secrets, read_table
 from code_commit.project import CONFIG_FILE, Project, find_project, find_user_folder
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
@@ -128,9 +126,8 @@ def output_of(options: Options) -> Output:
     """Read the three from options, environment and both config.toml, even beside unfit settings."""
     told: dict[str, object] = {}
     folder = current_folder()
-    for file in filter(None, (find_user_folder(folder).file(CONFIG_FILE), folder.config_file)):
-        with suppress(OSError, ValueError):
-            told |= tomllib.loads(read_regular_file(file).decode())
+    for file in (find_user_folder(folder).file(CONFIG_FILE), folder.config_file):
+        told |= read_table(file)
     for name in Output._fields:
         with suppress(KeyError, ValueError):
             told[name] = OPTIONS[name].parse(os.environ[ENVIRONMENT_PREFIX + name.upper()])

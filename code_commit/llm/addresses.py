@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from code_commit.errors import Named, NotSetUpError
 from code_commit.files import read_regular_file
-from code_commit.llm.models import VENDORS, bound_in, check_base_url
+from code_commit.llm.models import VENDORS, check_base_url, names_address
 from code_commit.llm.proxies import is_this_machine
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import AGENT_CONFIG, Project, shown_path
@@ -63,14 +63,8 @@ def _from_outside(llm: LlmConfig, project: Project) -> tuple[str, str]:
 
 def _is_users_own(llm: LlmConfig, url: str, role: str) -> bool:
     """Tell whether the user's own settings name the address too, for the same provider."""
-    own = llm.settings.sources.get(USER, {})
-    lead = f"{role}_" if role else ""
-    if not own.get(f"{lead}base_url"):
-        return False
-    stated = llm.settings._replace(base_url=bound_in(own, lead), sources={})
-    with suppress(NotSetUpError):
-        return bound_in(own, lead).startswith(f"{llm.choice.provider}:") and check_base_url(llm.choice, stated) == url
-    return False
+    own, lead = llm.settings.sources.get(USER, {}), f"{role}_" if role else ""
+    return bool(own.get(f"{lead}base_url")) and names_address(own, lead, llm.choice, llm.settings, url)
 
 
 def remember_address(llm: LlmConfig, project: Project, role: str = "") -> str:

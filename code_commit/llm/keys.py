@@ -91,12 +91,13 @@ def key_of(llm: LlmConfig, keys: Keys, root: Path) -> ApiKey | None:
 
 def _header_secrets(project: Project, environment: Mapping[str, str]) -> list[str]:
     own, of_project = (
-        _read_table(path) for path in (find_user_folder(project, environment).file(CONFIG_FILE), project.config_file)
+        read_table(path) for path in (find_user_folder(project, environment).file(CONFIG_FILE), project.config_file)
     )
     return header_secrets(own, of_project, environment)
 
 
-def _read_table(path: Path | None) -> dict[str, Any]:
+def read_table(path: Path | None) -> dict[str, Any]:
+    """Return a config.toml as it is, {} where it cannot be read."""
     with suppress(OSError, ValueError):
         return tomllib.loads(read_regular_file(path).decode()) if path else {}
     return {}

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -173,6 +174,15 @@ def bound_in(given: Mapping[str, Any], role: str = "") -> str:
     if url.partition(":")[0] in ("", *VENDORS):
         return str(url)
     return f"{choose_model(beside).provider if beside else ''}:{url}"
+
+
+def names_address(given: Mapping[str, Any], role: str, choice: ModelChoice, settings: Settings, url: str) -> bool:
+    """Tell whether the base URL that one source gives is this address of the model. Raises as `bound_in`."""
+    address = bound_in(given, role)
+    with suppress(NotSetUpError):
+        own = settings._replace(base_url=address, sources={})
+        return address.startswith(f"{choice.provider}:") and check_base_url(choice, own) == url
+    return False
 
 
 def _explain_owner(choice: ModelChoice, settings: Settings, owner: str, role: str) -> Message:

@@ -4,7 +4,7 @@ All of it is for the address that is set in the same place, and for no other.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from code_commit.errors import NotSetUpError
 from code_commit.headers import absolute, is_looked_up, look_up
 from code_commit.llm.certificates import Certificate
-from code_commit.llm.models import VENDORS, bound_in, check_base_url, choose_model
+from code_commit.llm.models import VENDORS, check_base_url, choose_model, names_address
 from code_commit.llm.vendor import ModelChoice, Vendor
 from code_commit.paths.random_values import looks_random
 from code_commit.regex import regex
@@ -74,7 +74,8 @@ def reach_of(choice: ModelChoice, settings: Settings, environment: Mapping[str, 
     if VENDORS[choice.provider].api is None:
         return Reach()
     given: dict[str, Any] = {}
-    for source, place in _places(settings):
+    # the weakest source first; all as one where a program made the settings
+    for source, place in (settings.sources or {"": settings._asdict()}).items():
         if (named := {name: place[name] for name in _REACH if place.get(name)}) and _is_for(
             source, place, choice, settings
         ):
@@ -96,23 +97,13 @@ def reach_of(choice: ModelChoice, settings: Settings, environment: Mapping[str, 
     )
 
 
-def _places(settings: Settings) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the sources of settings, the weakest first; all as one where a program made them."""
-    yield from settings.sources.items() if settings.sources else [("", settings._asdict())]
-
-
 def _is_for(source: str, place: Mapping[str, Any], choice: ModelChoice, settings: Settings) -> bool:
     """Tell whether what a place says of the way is for the model's address. Raises NotSetUpError."""
     if not source:
         return True
     url = check_base_url(choice, settings)
     if place.get("base_url"):
-        address, own = bound_in(place), settings._replace(base_url=bound_in(place), sources={})
-        if not address.startswith(f"{choice.provider}:"):
-            return False
-        with suppress(NotSetUpError):
-            return check_base_url(choice, own) == url
-        return False
+        return names_address(place, "", choice, settings, url)
     if place.get("model"):
         return choose_model(place["model"]).provider == choice.provider and url == VENDORS[choice.provider].base_url
     if source != USER:
