@@ -337,9 +337,8 @@ def check_builds(account: RunAccount, record: Any) -> None:
     built = [done for done in account.attempts if done.ends]
     has_built = built or account.first_build is not None
     assert record["build_changes"] == (["stamp.txt"] if has_built else [])
-    edits = [done.turn.word for done in built if done.turn and done.turn.kind == "edit"]
-    rewritten = [each["path"] for each in record["rewritten"]]
-    assert rewritten == (["long.txt"] if edits and edits[-1] in account.after["long.txt"].replace("NO", "no") else [])
+    has_edits = any(done.turn and done.turn.kind == "edit" for done in built)
+    assert [each["path"] for each in record["rewritten"]] == (["long.txt"] if has_edits else [])
 
 
 def check_prompt(attempt: AttemptAccount, account: RunAccount) -> None:
