@@ -257,6 +257,7 @@ def assert_carried(play: Played, model: Model, longest: int) -> None:
     assert request.body["model"] == model.name.partition(":")[2]
     headers = str(request.headers)
     assert model.key in headers
+    assert request.headers.get("x-tenant") == (model.place if model.place == "first" else None)
     assert not re.search(f"test-key-of-(?!{model.provider})", headers)
     limits = [request.body.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens")]
     limits.append(request.body.get("generation_config", {}).get("max_output_tokens"))

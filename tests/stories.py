@@ -125,7 +125,8 @@ class Story:
             key.write_text(model.key)
             key.chmod(0o600)
         lines = [f"{name} = {json.dumps(value)}\n" for name, value in settings.items()]
-        (config / "config.toml").write_text("".join(lines) + tables)
+        headers = f'[headers]\nX-Tenant = "{self.first.place}"\n'
+        (config / "config.toml").write_text("".join(lines) + tables + headers)
 
     def add_files(self, number: int) -> None:
         """Make the codebase so large that an LLM chooses its files."""
@@ -435,6 +436,7 @@ class Story:
         if account.command != "apply":
             check_builds(account, record)
         self.check_prompts(account)
+        self.check_diff(account)
         self.check_views(account, record)
 
     def check_builds(self, account: RunAccount) -> None:
@@ -454,6 +456,18 @@ class Story:
                 check_prompt(attempt, account)
             if attempt.turn:
                 assert (account.folder / f"{attempt.number}-response.txt").read_text() == attempt.turn.text
+
+    def check_diff(self, account: RunAccount) -> None:
+        """What `diff` tells of the latest run are the files that are not as they were before it."""
+        changed = {path for path, text in account.touched.items() if account.after.get(path) != text}
+        if account.rolled_back or not account.touched:
+            return
+        diff = self.command("diff", account.name)[0].out
+        assert set(re.findall(r"^diff --git a/\S+ b/(\S+)$", diff, re.MULTILINE)) == changed
+        for path in changed:
+            before, after = account.before.get(path, ""), account.after.get(path, "")
+            assert {f"+{line}" for line in {*after.split("\n")} - {*before.split("\n")}} <= {*diff.split("\n")}
+            assert {f"-{line}" for line in {*before.split("\n")} - {*after.split("\n")}} <= {*diff.split("\n")}
 
     def check_views(self, account: RunAccount, record: Any) -> None:
         """The page, the summary, the text and the table of the log tell the same verdict and the same money."""
