@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -32,6 +32,7 @@ from accounts import (
 from command import git
 from scripted_llm import CHOOSER, FIRST, LIMIT, SECOND, Model, Played, Script, Turn
 
+from code_commit import api
 from code_commit.build import hardened_meanwhile
 from code_commit.cli import main
 from code_commit.runs.log import RunLog
@@ -102,7 +103,7 @@ class Story:
     def __init__(self, root: Path, server: Script, provider: str = "chat", other: str = "anthropic", **options: Any):
         self.root, self.server = root, server
         self.first, self.second, self.chooser = FIRST[provider], SECOND[other], CHOOSER[provider]
-        self.options = options
+        self.options, self.by_api = options, False
         self.runs: list[RunAccount] = []
         self.tree = {"ok.txt": "not yet\n", "gone.txt": "to go\n", "stamp.txt": "\n"}
         self.tree["long.txt"] = "".join(f"line {number}\n" for number in range(1, 100))
@@ -178,8 +179,12 @@ class Story:
             account.given = given
         if command == "resume":
             self.server.holds_jobs = False
+        given_options = options | ({"output": given} if given else {})
         told = self.first_prompt(account, *flags) if command == "run" and script else None
-        done, played = self.command(*(words or ("run",)), "--json", *flags, script=script)
+        if self.by_api and command != "resume":
+            done, played = self.called(command, script, **given_options)
+        else:
+            done, played = self.command(*(words or ("run",)), "--json", *flags, script=script)
         assert told is None or told == played[0].prompt
         if command == "repair" or (command == "run" and account.options.get("build_first")):
             account.first_build = build_here(self.tree)
@@ -294,6 +299,19 @@ class Story:
         file = self.root.parent / "builds"
         return [line.split()[1] for line in file.read_text().splitlines()] if file.exists() else []
 
+    def edit(self, path: str, text: str) -> None:
+        """Change a file as its user."""
+        (self.root / path).write_text(text)
+        self.tree[path] = text
+
+    def refuse(self, *words: str, code: int, said: str) -> None:
+        """Run a command that ends so and changes nothing, no log either."""
+        runs = sorted((self.root / "agent-config" / "logs").iterdir())
+        done, _ = self.command(*words)
+        assert (done.code, said in done.err) == (code, True), done.err
+        assert files_of(self.root) == self.tree
+        assert sorted((self.root / "agent-config" / "logs").iterdir()) == runs
+
     def undo(self, *words: str, of: RunAccount, attempt: int = 1) -> RunAccount:
         """Undo a run, from an attempt on: each file is again what it was before, and stays undone or not."""
         account = replace(self.new_account("undo"), undoes=of, status="success")
@@ -301,10 +319,10 @@ class Story:
         done, _ = self.command("undo", *words, *of_attempt, "--json")
         assert done.code == 0, done.err
         account.folder = self.root / done.json["log_dir"]
-        self.put_back(of, attempt)
+        self.put_back(of, attempt, words[words.index("--path") + 1] if "--path" in words else None)
         account.after = dict(self.tree)
         self.runs.append(account)
-        if attempt == 1:
+        if attempt == 1 and "--path" not in words:
             link: RunAccount | None = of
             undone = True
             while link:
@@ -320,7 +338,7 @@ class Story:
         assert sorted(kept) == sorted(expected)
         return account
 
-    def put_back(self, of: RunAccount, attempt: int) -> None:
+    def put_back(self, of: RunAccount, attempt: int, only: str | None) -> None:
         tree = dict(of.before)
         if of.command == "undo":
             for path in {*of.before, *of.after}:
@@ -336,7 +354,8 @@ class Story:
             path for done in of.attempts[attempt - 1 :] if done.verdict == "applied" for _, path, *_ in done.changes
         }
         for path in paths:
-            self.set_file(path, tree.get(path))
+            if only in (None, path):
+                self.set_file(path, tree.get(path))
 
     def set_file(self, path: str, text: str | None) -> None:
         self.tree.pop(path, None)
@@ -372,6 +391,15 @@ class Story:
             assert stats["rejected_answers"] == len(rejected)
             edits = [done for run in runs for done in run.attempts if done.turn and done.turn.kind == "edit"]
             assert stats["edits"] == stats["edits_that_fit"] == len(edits)
+
+    def called(self, command: str, script: Sequence[Turn], **options: Any) -> tuple[Done, list[Played]]:
+        """Call the main job from Python, as a supervisor would."""
+        start = len(self.server.played)
+        self.server.script = list(script)
+        record = getattr(api, command)(self.root, **options)
+        played = self.server.played[start:]
+        assert [play.turn for play in played] == list(script), record.message
+        return Done(record.final_code, json.dumps(asdict(record)), ""), played
 
     def first_prompt(self, account: RunAccount, *flags: str) -> str | None:
         """Return the prompt that `prompt` prints for the same settings, None where a run tells the LLM more."""

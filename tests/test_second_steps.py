@@ -92,6 +92,22 @@ def test_the_money_of_a_run_that_goes_on(project_folder: Path, server: Script):
     story.run("resume", script=turns("wrong", "lost", "right", start=20), max_cost=9)
 
 
+def test_what_somebody_changes_between_two_steps(project_folder: Path, server: Script):
+    story = with_fallback(project_folder, server, "chat")
+    one = story.run(script=turns("edit", "remove", "refused", "refused"))
+    story.edit("ok.txt", "mine\n")
+    story.refuse("resume", code=2, said="its files changed since: ok.txt")
+    story.refuse("undo", code=1, said="ok.txt")
+    forced = story.undo("--force", of=one)
+    story.undo(forced.name, of=forced)
+    story.edit("ok.txt", f"{one.attempts[1].turn.word}\n")
+    story.undo("--path", "gone.txt", of=one)
+    story.undo("--force", one.name, of=one, attempt=2)
+    story.edit("stamp.txt", "mine\n")
+    two = story.run(script=turns("lost", "wrong", "right", start=10))
+    story.undo(of=two)
+
+
 def test_what_follows_a_repair(project_folder: Path, server: Script):
     story = Story(project_folder, server, "openai")
     story.run("repair", script=turns("wrong", "cannot"))
@@ -125,6 +141,7 @@ def test_whatever_comes_next(seed: int, project_folder: Path, server: Script):
     options |= chance.choice([{}, {}, {"rollback": True}, {"on_rejected": "stop"}])
     options |= chance.choice([{}, {"fallback_model": f"{OTHER[provider]}:beta"}])
     story = Story(project_folder, server, provider, OTHER[provider], **options)
+    story.by_api = seed % 2 == 1
     for chapter in range(4):
         step = chance.choice(possible_steps(story))
         take(step, story, chance, 20 * chapter + 1)
