@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -175,6 +176,7 @@ class Script(FakeServer):
         self._now = turn = self.script.pop(0) if self.script else Turn("refused")
         self.played.append(Played(turn, self.requests[-1]))
         self.holds_jobs = turn.kind == "held" or (self.holds_jobs and not turn.answers)
+        time.sleep(0.3 * (turn.kind == "choice"))  # it is longer than all beside the calls
         is_stream = not re.search(r"responses|interactions", self.requests[-1].path)
         faults = {
             "refused": Fault("status", status=401, body=refusal),

@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -181,27 +182,31 @@ class Story:
             self.server.holds_jobs = False
         given_options = options | ({"output": given} if given else {})
         told = self.first_prompt(account, *flags) if command == "run" and script else None
+        begun, before = time.monotonic(), self.seconds(account)
         if self.by_api and command != "resume":
             done, played = self.called(command, script, **given_options)
         else:
             done, played = self.command(*(words or ("run",)), "--json", *flags, script=script)
+        elapsed = time.monotonic() - begun
         assert told is None or told == played[0].prompt
         if command == "repair" or (command == "run" and account.options.get("build_first")):
             account.first_build = build_here(self.tree)
             if command == "repair" and not account.first_build and not given:
                 account.status, account.code = "success", 0
-        of_choice = [play for play in played if play.request.body["model"] == "gamma"]
+        of_choice = self.of_choice(account, played)
         if of_choice:
             self.choose(account, of_choice)
         choice = account.choice
         if choice and choice.status != "success":
             choice.folder = self.root / done.json["log_dir"]
             assert done.code == choice.code
+            assert self.seconds(choice) - before <= elapsed, "no time counts twice"
             self.check_choice(choice)
             return account
         account.play(played[len(of_choice) :], self.tree, is_broken=self.is_broken)
         account.folder = self.root / done.json["log_dir"]
         assert done.code == account.code, (done, account)
+        assert self.seconds(account) - before <= elapsed, "no time counts twice"
         self.check(account, printed=done.json)
         return account
 
@@ -401,22 +406,35 @@ class Story:
         assert [play.turn for play in played] == list(script), record.message
         return Done(record.final_code, json.dumps(asdict(record)), ""), played
 
+    def seconds(self, account: RunAccount) -> float:
+        """How long it took by its record, or its choice of files, 0 where it has none yet."""
+        folder = account.folder if account.folder != Path() else account.choice.folder if account.choice else Path()
+        return json.loads((folder / "run.json").read_text())["totals"]["seconds"] if folder != Path() else 0.0
+
     def first_prompt(self, account: RunAccount, *flags: str) -> str | None:
         """Return the prompt that `prompt` prints for the same settings, None where a run tells the LLM more."""
         if account.options.get("build_first") or account.options.get("rollup") == "select":
             return None
         return self.command("prompt", *flags)[0].out
 
+    def of_choice(self, account: RunAccount, played: list[Played]) -> list[Played]:
+        """Return the requests that chose files, those before a run."""
+        if account.options.get("rollup") != "select" or (account.choice and account.choice.status == "success"):
+            return []
+        kinds = [play.turn.kind for play in played]
+        return played[: kinds.index("choice") + 1] if "choice" in kinds else played
+
     def choose(self, account: RunAccount, played: Sequence[Played]) -> None:
         """Account for the choice of files before a run."""
-        choice = account.choice or replace(self.new_account("rollup"), models=[self.chooser])
+        models = {"models": [self.chooser]} if self.options.get("select_model") else {}
+        choice = account.choice or replace(self.new_account("rollup"), **models)
         choice.play(played, self.tree, is_broken=False)
         account.choice = choice
 
     def check_choice(self, choice: RunAccount) -> None:
         record = self.record(choice)
         assert (record["command"], record["status"], record["exit_code"]) == ("rollup", choice.status, choice.code)
-        assert record["model"] == self.chooser.name
+        assert record["model"] == (self.options.get("select_model") or self.first.name)
         for attempt, kept in zip(choice.attempts, record["attempts"], strict=True):
             check_attempt(attempt, kept, choice)
         check_totals(choice, record)

@@ -132,6 +132,13 @@ def test_the_choice_of_files_counts_in_the_run_that_follows(project_folder: Path
     story.check_stats()
 
 
+def test_the_fallback_of_the_choice_of_files(project_folder: Path, server: Script):
+    story = Story(project_folder, server, "gemini", "openai", rollup="select", fallback_model="openai:beta")
+    story.add_files(40)
+    story.run(script=turns("lost", "refused", "choice", "lost", "wrong", "refused", "right"))
+    story.check_stats()
+
+
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed >= 3)) for seed in range(24)])
 def test_whatever_comes_next(seed: int, project_folder: Path, server: Script):
     """Four steps by chance, each of which can follow the one before it, with settings by chance."""
