@@ -19,6 +19,13 @@ from code_commit.llm.http import Timing
 OTHER = {"chat": "anthropic", "openai": "chat", "anthropic": "gemini", "gemini": "openai"}  # provider of the fallback
 MOMENTS = [slice(3 * place, None, 13) for place, _ in enumerate(FIRST)]  # some writes of the log, others for each
 
+KILLED = {
+    "chat": {},
+    "openai": {"prompt_layout": "cached"},
+    "anthropic": {"rollup": "fit", "context_window": 18_800},  # tokens: the first prompt fits, no later one does
+    "gemini": {"prompt_layout": "short"},
+}
+
 
 @pytest.fixture(autouse=True)
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,9 +40,9 @@ def server() -> Iterator[Script]:
         yield server
 
 
-def with_fallback(root: Path, server: Script, provider: str) -> Story:
+def with_fallback(root: Path, server: Script, provider: str, **options: Any) -> Story:
     other = OTHER[provider]
-    return Story(root, server, provider, other, answer_format="edits", fallback_model=f"{other}:beta")
+    return Story(root, server, provider, other, answer_format="edits", fallback_model=f"{other}:beta", **options)
 
 
 @pytest.mark.parametrize("provider", ["chat", *(pytest.param(each, marks=pytest.mark.slow) for each in [*FIRST][1:])])
@@ -68,8 +75,10 @@ def test_what_follows_each_end_of_a_run(provider, project_folder: Path, server: 
 def test_a_killed_run_ends_as_if_it_had_not_been(
     provider: str, moments: slice, project_folder: Path, server: Script, tmp_path: Path
 ):
-    story = with_fallback(project_folder, server, provider)
-    script = turns("lost", "edit", "cut", "refused", "right")
+    story = with_fallback(project_folder, server, provider, **KILLED[provider])
+    if "context_window" in story.options:
+        story.add_files(9)
+    script = turns("lost", "edit", "cut", "refused", "right", start=90)
     for state in story.states(script, moments, tmp_path / "states"):
         story.resume_from(state, script)
 
