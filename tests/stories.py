@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 from accounts import (
     CHANGE,
+    MACHINE_FAILED,
     QUERY,
     AttemptAccount,
     RunAccount,
@@ -161,7 +162,8 @@ class Story:
 
     def new_account(self, command: str, **options: Any) -> RunAccount:
         models = [self.first, *([self.second] if self.options.get("fallback_model") else [])]
-        return RunAccount(command, models, dict(self.tree), self.options | options)
+        began = self.options | options
+        return RunAccount(command, models, dict(self.tree), began, began)
 
     def run(self, *words: str, script: Sequence[Turn] = (), given: str = "", **options: Any) -> RunAccount:
         """Run the main job, `run` unless the words name another command, with this script of the LLM."""
@@ -169,7 +171,7 @@ class Story:
         flags = [flag for name, value in options.items() for flag in _flags(name, value)]
         if command == "resume":
             account = self.runs[-1]
-            account.options |= options
+            account.options = account.began | options
         else:
             account = self.new_account(command, **options)
             self.runs.append(account)
@@ -458,6 +460,7 @@ class Story:
         found = files_of(self.root)
         assert {path: text[-30:] for path, text in found.items() - self.tree.items()} == {}
         assert self.tree.keys() - found.keys() == set()
+        assert account.began.items() <= record["options"].items(), "it keeps the settings that it began with"
         assert {name: record[name] for name in ("status", "exit_code", "command", "model")} == {
             "status": account.status,
             "exit_code": account.code,
@@ -486,12 +489,20 @@ class Story:
         self.check_views(account, record)
 
     def check_builds(self, account: RunAccount) -> None:
+        """The log has each build that was made, with what it printed."""
         file = self.root.parent / "builds"
         made = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
         numbers = [number for name, number, *_ in made if name == account.name]
         of_choice = [number for name, number, *_ in made if account.choice and name == account.choice.name]
+        given = account.folder / "given-build.txt"
+        assert (given.read_text() if given.exists() else "") == account.given
+        if account.first_build is not None:
+            require_output(account.folder / "0-build.txt", account.before["ok.txt"].strip(), account.first_build)
         first = ["0"] if account.first_build is not None else []
         assert of_choice + numbers == first + [str(done.number) for done in account.attempts for _ in done.ends]
+        for done in account.attempts:
+            if done.ends and done.turn and done.build != MACHINE_FAILED:
+                require_output(account.folder / f"{done.number}-build.txt", done.turn.word, done.ends[-1])
 
     def check_prompts(self, account: RunAccount) -> None:
         """Each prompt is the one of its own attempt: the task, and what came of the attempts before it."""
@@ -558,6 +569,12 @@ def in_words(paid: float | None, may_be_paid: float) -> str:
     settled = f"${paid:.4f}" if paid is not None and (paid or not may_be_paid) else ""
     unsettled = f"at most ${may_be_paid:.4f} unsettled" if may_be_paid else ""
     return " and ".join(filter(None, (settled, unsettled)))
+
+
+def require_output(file: Path, word: str, code: int) -> None:
+    """The file has what the build printed that read this word, and then how that ended."""
+    said, end = file.read_text().split("\n", 1)
+    assert (said, f"exit code {code} " in end) == (f"The build reads {word}.", True)
 
 
 def in_cell(paid: float | None, may_be_paid: float) -> str:

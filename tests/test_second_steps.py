@@ -79,7 +79,10 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
     if "context_window" in story.options:
         story.add_files(9)
     script = turns("lost", "edit", "cut", "refused", "right", start=90)
-    for state in story.states(script, moments, tmp_path / "states"):
+    states = story.states(script, moments, tmp_path / "states")
+    has_shrunk = any(file for state in states for file in state.project.glob("agent-config/logs/*/2-codebase.txt"))
+    assert has_shrunk == ("context_window" in story.options)
+    for state in states:
         story.resume_from(state, script)
 
 
@@ -133,7 +136,8 @@ def test_the_choice_of_files_counts_in_the_run_that_follows(project_folder: Path
     story.add_files(40)
     story.run(script=turns("lost", "choice", "wrong", "lost", "right"))
     story.undo(of=story.runs[-1])
-    story.run(script=turns("choice", "wrong", "lost", "right", start=10), build_first=True)
+    story.run(script=turns("choice", "wrong", "refused", start=10), build_first=True)
+    story.run("resume", script=turns("lost", "right", start=14))
     story.run("repair", script=turns("lost", "refused", start=20), given="It failed in the sea.\n")
     story.check_stats()
     story.run("resume", script=turns("lost", "choice", "lost", "refused", start=30))
