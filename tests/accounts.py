@@ -31,6 +31,7 @@ class AttemptAccount:
     failures: list[str] = field(default_factory=list)  # the kinds of its requests that failed
     pending: tuple[Turn, Model] | None = None  # a job that can still be fetched
     prompt: str = field(default="", repr=False)
+    found: dict[str, str] = field(default_factory=dict, repr=False)  # the tree as it began
     verdict: str | None = None
     changes: list[tuple[str, str, int, int]] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)  # the exit codes of its builds
@@ -178,7 +179,7 @@ class RunAccount:
             kind = "repair" if self.command == "repair" else "initial"
             if before:
                 kind = "retry" if before.verdict in ("rejected", "chosen") else "repair"
-            self.attempts.append(AttemptAccount(len(self.attempts) + 1, kind))
+            self.attempts.append(AttemptAccount(len(self.attempts) + 1, kind, found=dict(self.tree)))
         return self.attempts[-1]
 
     def _judge(self, attempt: AttemptAccount, turn: Turn, model: Model) -> None:
@@ -354,6 +355,9 @@ def check_prompt(attempt: AttemptAccount, account: RunAccount) -> None:
     is_short = account.options.get("prompt_layout") == "short"
     for word in failed:
         assert (f"The build reads {word}.\n" in prompt) == (is_short or word == failed[-1]), word
+    for path in {path for done in before if done.ends for _, path, *_ in done.changes} if not is_short else ():
+        now = attempt.found.get(path)
+        assert (f"--- FILE REMOVED {path} ---" if now is None else f"--- FILE REPLACEMENT {path} ---\n{now}") in prompt
     if before and before[-1].verdict == "rejected" and before[-1].turn and before[-1].turn.kind == "empty":
         assert before[-1].turn.text in prompt
     for done in before:

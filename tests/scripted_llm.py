@@ -70,8 +70,9 @@ CHOOSER = {provider: Model(f"{provider}:gamma", "first", 400.0, 900.0, 210.0, 23
 class Turn:
     """What the LLM does with one request.
 
-    kind: wrong, right, edit and remove (wrong, too, by an edit, with a removal), empty, cut, cannot, files, choice; or
-    no answer: lost, broken, refused, failed (a job that is paid for), held (a job that can only be fetched later).
+    kind: wrong, right, edit and remove (wrong, too, by an edit, with a removal), back (to "not yet"), empty, cut,
+    cannot, files, choice; or no answer: lost, broken, refused, failed (a job that is paid for), held (a job that can
+    only be fetched later).
     """
 
     kind: str
@@ -97,7 +98,7 @@ def turns(*kinds: str, start: int = 1) -> list[Turn]:
         if kind == "same":
             made.append(_counted(replace(next(turn for turn in reversed(made) if turn.files)), number))
             continue
-        word = "ok" if kind == "right" else "no" + chr(97 + number % 26) * number
+        word = {"right": "ok", "back": "not yet"}.get(kind, "no" + chr(97 + number % 26) * number)
         said = f"Words of turn {word * (kind != 'right') or number}.\n"
         text = {
             "empty": said,
@@ -107,7 +108,7 @@ def turns(*kinds: str, start: int = 1) -> list[Turn]:
             "choice": "^^^files\nok.txt\nlong.txt\n^^^end\n",
         }.get(kind, "")
         files: dict[str, str | None] = {}
-        if kind in ("wrong", "right", "edit", "remove", "held"):
+        if kind in ("wrong", "right", "edit", "remove", "held", "back"):
             files = {"ok.txt": f"{word}\n", f"made_{number}.txt": f"{word}\n" * number}
             files |= {"gone.txt": None} if kind == "remove" else {}
             text = said + "".join(
