@@ -4,6 +4,7 @@ It has three witnesses, and none of them is the log that is to be checked: the t
 the requests that it got; the builds, which write down each call; and the tree as the test knows it.
 """
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,9 @@ from typing import Any
 
 from fake_apis import Answer
 from scripted_llm import Model, Played, Turn
+
+from code_commit.fleet.results import recorded_cost
+from code_commit.runs.record import load_run_record
 
 QUERY = "Make ok.txt say the right word."
 MACHINE_FAILED = 75
@@ -318,6 +322,9 @@ def check_totals(account: RunAccount, record: Any) -> None:
     if error := record["error"]:
         assert error["may_be_paid"] == bool(account.attempts[-1].unsettled)
         assert near(error["left_usd"], account.left if error["kind"] == "budget" else None)
+    of_fleet = recorded_cost(load_run_record(json.dumps(record)))
+    assert near(of_fleet.settled, account.paid or 0.0)
+    assert near(of_fleet.unsettled, account.may_be_paid)
     assert near(totals["cost_usd"], account.paid)
     assert near(totals["unsettled_usd"], account.may_be_paid)
     assert totals["usage"] == added(account.counted)

@@ -323,9 +323,12 @@ class Story:
         """Undo a run, from an attempt on: each file is again what it was before, and stays undone or not."""
         account = replace(self.new_account("undo"), undoes=of, status="success")
         of_attempt = ["--attempt", str(attempt)] if attempt > 1 else []
-        done, _ = self.command("undo", *words, *of_attempt, "--json")
-        assert done.code == 0, done.err
-        account.folder = self.root / done.json["log_dir"]
+        if self.by_api:
+            account.folder = self.root / api.undo(self.root, *words, attempt=attempt).log_dir
+        else:
+            done, _ = self.command("undo", *words, *of_attempt, "--json")
+            assert done.code == 0, done.err
+            account.folder = self.root / done.json["log_dir"]
         self.put_back(of, attempt, words[words.index("--path") + 1] if "--path" in words else None)
         account.after = dict(self.tree)
         self.runs.append(account)
@@ -370,6 +373,10 @@ class Story:
 
     def check_stats(self) -> None:
         """The statistics are the sums of the accounts of all runs that asked an LLM, by the model asked last."""
+        files = sorted(
+            (self.root / "agent-config" / "logs").glob("*/run.json"), key=lambda file: moment(file.parent.name)
+        )
+        assert self.command("log", "--json")[0].json == [json.loads(file.read_text()) for file in files]
         asking = [run for run in self.runs if run.command in ("run", "repair") and run.attempts]
         models = {run.asked_model: [each for each in asking if each.asked_model == run.asked_model] for run in asking}
         lone = [run.choice for run in self.runs if run.choice and run.choice.status != "success"]
@@ -520,6 +527,7 @@ class Story:
         if account.rolled_back or not account.touched:
             return
         diff = self.command("diff", account.name)[0].out
+        assert not self.by_api or diff == api.diff(self.root, account.name).diff.decode()
         assert set(re.findall(r"^diff --git a/\S+ b/(\S+)$", diff, re.MULTILINE)) == changed
         for path in changed:
             before, after = account.before.get(path, ""), account.after.get(path, "")
@@ -563,6 +571,12 @@ def _flags(name: str, value: Any) -> list[str]:
 
 def short(name: str) -> str:
     return name.replace("-committing-code", "")
+
+
+def moment(name: str) -> tuple[str, int]:
+    """Return the second in which a run began, and its number in that."""
+    second, _, number = name.partition("-committing-code")
+    return second, int(number.removeprefix("-") or 1)
 
 
 def in_words(paid: float | None, may_be_paid: float) -> str:
