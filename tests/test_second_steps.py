@@ -96,6 +96,14 @@ def test_a_job_that_is_fetched_after_the_fallback_took_over(project_folder: Path
     story.run("resume", script=turns("wrong", "wrong", start=30))
 
 
+def test_a_job_of_the_fallback_that_is_fetched_later(project_folder: Path, server: Script):
+    story = with_fallback(project_folder, server, "anthropic")
+    story.run(script=turns("lost", "refused", "held"))
+    story.run("resume", script=turns("lost", "edit", "held", start=10))
+    story.run("resume", script=turns("right", start=20))
+    story.check_stats()
+
+
 def test_the_money_of_a_run_that_goes_on(project_folder: Path, server: Script):
     story = with_fallback(project_folder, server, "gemini")
     story.run(script=turns("lost", "wrong", "failed", "lost", "lost"), max_cost=0.5)
