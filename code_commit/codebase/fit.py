@@ -356,7 +356,7 @@ def _lay_out(
         elif file.name in packed.in_part:
             views[file.name] = heads.get(file.name) or Outline(file.bytes)
     texts = [packed.whole[name] for name in of_kind(views, Whole)]
-    texts += [packed.in_part[name] for kind in (Part, Outline) for name in of_kind(views, kind)]
+    texts += [packed.in_part[name] for name in (*of_kind(views, Part), *of_kind(views, Outline))]
     named = [file for file in sections if file.name in packed.names]
     unnamed = [file for file in ranked if file.name not in views and file.name not in packed.names]
     told = strategy.words_of_names + list_names(named, strategy.sized)
