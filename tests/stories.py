@@ -56,7 +56,7 @@ STATUS = {
     "declined": "declined", "build_error": "machine error", "dry_run": "dry run",
 }  # fmt: skip
 HEADLINES = {
-    "success": "The build passes", "build_failed": "The build", "llm_error": "The LLM could not be asked",
+    "success": "The build passes", "build_failed": "The build", "llm_error": "The LLM could not be called",
     "rejected": "The response was rejected", "declined": "The LLM says that it cannot",
     "build_error": "The build could not be run", "dry_run": "Verified, nothing was changed",
     "nothing": "Nothing to repair: the build passes",
