@@ -39,6 +39,7 @@ from code_commit.build import hardened_meanwhile
 from code_commit.cli import main
 from code_commit.runs.log import RunLog
 from code_commit.runs.replies import Replies
+from code_commit.status import Status
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 BUILD = """\
@@ -51,15 +52,9 @@ echo "The build reads $(cat ok.txt)."
 [ "$(cat ok.txt)" = ok ] || exit $(cat ok.txt | wc -c)
 """
 
-STATUS = {
-    "success": "success", "build_failed": "build failed", "llm_error": "LLM error", "rejected": "rejected",
-    "declined": "declined", "build_error": "machine error", "dry_run": "dry run",
-}  # fmt: skip
-HEADLINES = {
-    "success": "The build passes", "build_failed": "The build", "llm_error": "The LLM could not be called",
-    "rejected": "The response was rejected", "declined": "The LLM says that it cannot",
-    "build_error": "The build could not be run", "dry_run": "Verified, nothing was changed",
-    "nothing": "Nothing to repair: the build passes",
+STATUS = {status.value: status.words for status in Status}
+HEADLINES = {status.value: status.headline for status in Status} | {
+    "build_failed": "The build", "nothing": "Nothing to repair: the build passes",
 }  # fmt: skip
 
 
