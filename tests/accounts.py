@@ -56,8 +56,7 @@ class RunAccount:
     command: str
     models: list[Model]
     before: dict[str, str]
-    began: dict[str, Any] = field(default_factory=dict)  # the settings of its beginning, and those of its latest step
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)  # of its beginning, but for those named to a later step
     attempts: list[AttemptAccount] = field(default_factory=list)
     folder: Path = Path()
     status: str = ""

@@ -157,8 +157,7 @@ class Story:
 
     def new_account(self, command: str, **options: Any) -> RunAccount:
         models = [self.first, *([self.second] if self.options.get("fallback_model") else [])]
-        began = self.options | options
-        return RunAccount(command, models, dict(self.tree), began, began)
+        return RunAccount(command, models, dict(self.tree), self.options | options)
 
     def run(self, *words: str, script: Sequence[Turn] = (), given: str = "", **options: Any) -> RunAccount:
         """Run the main job, `run` unless the words name another command, with this script of the LLM."""
@@ -166,7 +165,7 @@ class Story:
         flags = [flag for name, value in options.items() for flag in _flags(name, value)]
         if command == "resume":
             account = self.runs[-1]
-            account.options = account.began | options
+            account.options |= options
         else:
             account = self.new_account(command, **options)
             self.runs.append(account)
@@ -462,7 +461,8 @@ class Story:
         found = files_of(self.root)
         assert {path: text[-30:] for path, text in found.items() - self.tree.items()} == {}
         assert self.tree.keys() - found.keys() == set()
-        assert account.began.items() <= record["options"].items(), "it keeps the settings that it began with"
+        kept = {name: record["options"].get(name) for name in account.options}
+        assert kept == account.options, "a resumed run keeps its settings, but for those named to it"
         assert {name: record[name] for name in ("status", "exit_code", "command", "model")} == {
             "status": account.status,
             "exit_code": account.code,
