@@ -143,7 +143,7 @@ def test_no_run(project_folder: Path, run_code_commit: Run):
 
 def test_names_of_runs_sort_in_time_within_a_second_too(tmp_path: Path):
     project, second = Project(tmp_path), datetime(2026, 11, 21, 23, 59, 59, tzinfo=UTC)
-    older = ["2026-11-21-23-59-59-committing-code", "2026-11-21-23-59-59-2-committing-code"]
+    older = ["2026-11-21-23-59-59-committing-code", "2026-11-21-23-59-59-committing-code-2"]
     names = []
     for name in older:
         (project.logs / name).mkdir(parents=True)
