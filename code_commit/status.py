@@ -67,12 +67,6 @@ class Status(StrEnum):
         return core_schema.no_info_after_validator_function(cls, names)
 
 
-def known_status(name: str) -> Status | None:
-    """Return the status of this name; None for one that another version wrote."""
-    return next((status for status in Status if status == name), None)
-
-
 def status_in_words(name: str) -> str:
     """Return a status for people, also one of another version."""
-    known = known_status(name)
-    return known.words if known else name.replace("_", " ")
+    return next((status.words for status in Status if status == name), name.replace("_", " "))
