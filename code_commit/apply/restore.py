@@ -92,7 +92,7 @@ def restore(
     """
     with locked(project):
         recover(project)
-        edits, folders = _plan_undo(snapshot, project, scope, force=force)
+        edits, folders = plan_undo(snapshot, project, scope, force=force)
         carry_out(edits, project, own_snapshot, folders=folders)
         return edits
 
@@ -117,17 +117,13 @@ def redo(snapshot: Path, project: Project, own_snapshot: Path) -> None:
         )
 
 
-def check_restorable(snapshot: Path, project: Project, scope: UndoScope = WHOLE, *, force: bool = False) -> None:
-    """Raise the error with which `restore` would refuse."""
-    _plan_undo(snapshot, project, scope, force=force)
-
-
-def _plan_undo(
+def plan_undo(
     snapshot: Path, project: Project, scope: UndoScope, *, force: bool
 ) -> tuple[list[FileEdit], dict[str, FolderStep | None]]:
     """Return the edits that put the scope of a run back, and the folders as they were before it (None: not there).
 
-    A state between two transactions does not count as a change since: a partial undo may have restored it.
+    A state between two transactions does not count as a change since: a partial undo may have restored it. Raises as
+    `restore`.
     """
     layers = _load_fit(snapshot, project)
     if not layers:

@@ -10,7 +10,7 @@ from typing import Annotated
 from code_commit.apply.failures import ChangedSinceError
 from code_commit.apply.lock import is_locked, lock_tree
 from code_commit.apply.recover import recover
-from code_commit.apply.restore import UndoScope, check_restorable, find_changed, ownership_warnings, restore
+from code_commit.apply.restore import UndoScope, find_changed, ownership_warnings, plan_undo, restore
 from code_commit.commands.output import recording
 from code_commit.errors import EXIT_SUCCESS, ApplyError, LogError, NotSetUpError
 from code_commit.git import match_patterns
@@ -111,7 +111,7 @@ def _prepare(project: Project, arguments: Arguments) -> tuple[Path, UndoScope, l
     since = _transactions_before(arguments.attempt, target)
     scope = UndoScope(_matching(arguments.path, target, since) if arguments.path else None, since)
     try:
-        check_restorable(target / "snapshot", project, scope, force=arguments.force)
+        plan_undo(target / "snapshot", project, scope, force=arguments.force)
     except ChangedSinceError as error:
         later = _find_later(project, target, error.paths)
         raise ChangedSinceError(short_name(target.name), error.paths, later) from error

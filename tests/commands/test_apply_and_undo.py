@@ -721,13 +721,13 @@ def test_an_undo_is_of_the_attempts_and_files_that_are_named(runs, monkeypatch, 
     change, done = AppliedChange("a", "replace", 1, 1, 1), []
     attempts = [Attempt(n, "initial", verdict="applied", changes=[change]) for n in (1, 2)]
     target = runs(attempts=attempts)
-    for name in ("check_restorable", "restore"):
+    for name in ("plan_undo", "restore"):
         monkeypatch.setattr(undo, name, lambda *words, _name=name, **more: done.append((_name, *words, more)) or [])
     project, progress, since = find_project(project_folder), Progress(Redactor(()), quiet=True), UndoScope({"b"}, 1)
     record = undo.undo_run(project, undo.Arguments(path=("b",), attempt=2, force=True), progress)
     here, log = target.folder / "snapshot", project_folder / record.log_dir / "snapshot"
     assert done == [
-        *[("check_restorable", here, project, since, {"force": True})] * 2,
+        *[("plan_undo", here, project, since, {"force": True})] * 2,
         ("restore", here, project, log, {"force": True, "scope": since}),
     ]
     told = f"put back the files that --path names from attempt 2 and later of {target.folder.name}"
