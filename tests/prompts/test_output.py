@@ -88,6 +88,8 @@ FAILURES = [
     "PASSED {0} of 99",
     "a{0}.c ... {0} ok",
     "xpassed",
+    "a{0}.c: 1 of {0} ... ok",
+    "- ok {0} - does",
 ]
 """Lines that may be about a failure, {0} being a number."""
 KINDS = st.tuples(st.sampled_from(FAILURES), st.sampled_from([1, 1, 2, 7, 300]))
@@ -116,6 +118,17 @@ def test_of_many_tests_that_pass_the_first_and_the_last_stay(runner):
     assert {*hidden} <= {*before, *after}
     assert len(hidden) > (0.5 if runner in GROUPED else 0.8) * len([*before, *after])
     assert shown_output(output, "spec") == output
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_lines_that_may_be_about_a_failure_stay_wherever_they_stand(runner):
+    passing, failing = RUNNERS[runner]
+    tests = numbered(passing, 10, 40)
+    for line in FAILURES:
+        some, many = numbered(line, 1, 8), numbered(line, 1, 99)
+        output = "\n".join([*some, *tests, *some, *tests, failing, *many, *tests, *some])
+        hidden = left_out(output, shown_output(output, "cached"))
+        assert {each for each in hidden if each.strip()} <= {*tests}, line
 
 
 @settings(max_examples=150, deadline=None)
@@ -159,6 +172,22 @@ def test_a_line_that_names_what_passes_is_left_out_only_if_nearly_all_that_pass_
 
     assert "leak in n7\n" in shown_output(output_of(30), "cached")
     assert "leak in n7\n" not in shown_output(output_of(40), "cached")
+
+
+@pytest.mark.parametrize(("below", "stay"), [("value {0}", "value 40"), ("warning: {0}", "warning: 7")])
+def test_what_stands_under_what_passed_stays_if_it_tells_more_or_a_failure_follows(below, stay):
+    """The test that fails has printed the last of these lines, or what it tells may be why."""
+    tests = [f"ok {n} - does {n}\n  {below.format(n)}" for n in range(41)]
+    shown = shown_output("\n".join([*tests, "not ok 41 - does not"]), "cached").split("\n")
+    assert f"  {stay}" in shown
+    assert ("  value 7" in shown) == (stay == "value 7")
+
+
+def test_what_a_form_has_under_it_is_told_by_its_indentation():
+    """In TAP a suite is told as its tests are."""
+    suite = "".join(f"    ok {n} - does {n}\n      ---\n      duration_ms: {n}\n" for n in range(9))
+    output = "\n".join(f"{suite}ok {n} - suite {n}\n  ---\n  type: 'suite'" for n in range(9))
+    assert shown_output(output, "cached").count("\n") == 3
 
 
 def test_a_form_counts_without_a_failure_in_it_only_where_it_began_before_the_first():
@@ -206,6 +235,9 @@ def test_the_limit_counts_what_a_prompt_shows(tmp_path, layout):
     text = read_build_output(log, Settings(build_output_limit=1_000, prompt_layout=layout), "log")
     assert (text == output, "bad" in text) == ((layout != "spec",) * 2)
     assert len(shown_output(text, layout)) < 1_100
+    log.write_text("".join([*tests, *(f"line {number}\n" for number in range(1_000))]))
+    text = read_build_output(log, Settings(build_output_limit=1_000, prompt_layout=layout), "log")
+    assert ("[... at least 7," in text) == (layout != "spec")
 
 
 PRINTED = st.sampled_from(
@@ -219,6 +251,7 @@ def test_of_what_a_build_printed_when_it_passed_a_prompt_has_what_is_there_more_
     output, known = "\n".join(printed), Counter(re.sub(r"\d/9", "", line) for line in before)
     shown = shown_output(output, "cached", "\n".join(before))
     assert not Counter(re.sub(r"\d/9", "", line) for line in left_out(output, shown) if line) - known
+    assert all(int(number) >= 10 for number in LEFT_OUT.findall(shown))
     assert shown_output(output, "spec", "\n".join(before)) == output
     if not Counter(re.sub(r"\d/9", "", line) for line in printed) - known:
         assert shown.count("\n") <= 10 or not printed[-1]
