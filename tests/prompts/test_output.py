@@ -156,7 +156,9 @@ def test_a_line_that_may_be_about_a_failure_stays(runner, fails_first, pieces):
 
 
 @pytest.mark.parametrize("runner", ["pytest", "unittest", "cargo", "ctest", "go", "gradle", "maven"])
-@pytest.mark.parametrize("line", ["row {0} ok", "row {0} ... ok", "ok {0}", "\u2713 row {0}", "row {0}: PASSED"])
+@pytest.mark.parametrize(
+    "line", ["row {0} ok", "row {0} ... ok", "read a{0}.c ... ok", "ok {0}", "\u2713 row {0}", "row {0}: PASSED"]
+)
 def test_what_a_test_that_fails_prints_of_its_own_success_stays(runner, line):
     passing, failing = RUNNERS[runner]
     printed = [line.format(number) for number in range(1_000)]
