@@ -46,6 +46,7 @@ _SAYS_FAILED = regex(rf"(?i)\b(?:fail|error|not ok)|{_BAD_SIGN}")
 _NOTABLE = regex(rf"{_SAYS_FAILED.pattern}|\b(?:warn|skip|todo|except|panic|abort|fatal|tim(?:ed|e) ?out)")
 _NONE_FAILED = regex(r"(?i)\b(?:0|no) (?:fail|error|skip)\w*|\b(?:fail|error|skip)\w*: *0\b")
 _PLACE = regex(r"\[\s*\d+(?:/\d+|%)\s*\]")  # how far a build has come
+_TELLS_MORE = regex(r" # |%|[:=]\s+\d|no tests")  # than a name: TAP's directives, coverage, counts
 _NUMBER = regex(r"\d+(?:[.,]\d+)*")
 _Form = tuple[str, ...]
 _NOWHERE = 10**9  # the indentation of a line that nothing stands under
@@ -111,7 +112,7 @@ def _find_quiet(lines: Sequence[str], known: Counter[str]) -> list[bool]:
     statements = _read_statements(lines)
     forms, notable = _find_forms(lines, statements), [_says(_NOTABLE, line) for line in lines]
     passed = [
-        one if one and one.form in forms and not (one.has_failed or bad or " # " in one.item) else None
+        one if one and one.form in forms and not (one.has_failed or bad or _TELLS_MORE.search(one.item)) else None
         for one, bad in zip(statements, notable, strict=True)
     ]
     companions = _find_companions(lines, passed) if any(passed) else ()

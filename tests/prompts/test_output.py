@@ -88,6 +88,9 @@ FAILURES = [
     "PASSED {0} of 99",
     "a{0}.c ... {0} ok",
     "xpassed",
+    "ok  \tpkg{0}\t0.1s\tcoverage: {0}.0% of statements",
+    "ok  \tpkg{0}\t0.1s [no tests to run]",
+    "PASS a{0} leaks: {0}",
     "a{0}.c: 1 of {0} ... ok",
     "- ok {0} - does",
 ]
