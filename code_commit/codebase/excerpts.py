@@ -85,14 +85,20 @@ def text_of_part(file: Section, part: Part) -> str:
 
 
 def joined(
-    files: Iterable[Section], chosen: Mapping[str, Part | None], shown: Mapping[str, Part]
-) -> Iterator[tuple[str, Part | None]]:
-    """Yield the chosen parts of files, each with what of the file is `shown` to the choice, or comes by itself."""
+    files: Iterable[Section], chosen: Mapping[str, Part | None], shown: Mapping[str, Part], heads: Mapping[str, Part]
+) -> dict[str, Part | None]:
+    """Return the chosen parts of files, each with what of the file is `shown` to the choice. The head of a change log,
+    which comes by itself, stands with lines beyond it; lines of it stand alone.
+    """
+    parts = dict[str, Part | None]()
     for file in files:
         if file.name in chosen:
-            parts = filter(None, (chosen[file.name], shown.get(file.name)))
-            ranges = [each for part in parts for each in part.ranges]
-            yield file.name, part_of(file.file_text, ranges) if ranges else None
+            ranges = [each for part in (chosen[file.name], shown.get(file.name)) if part for each in part.ranges]
+            head = heads[file.name].ranges if file.name in heads else []
+            if not any(last > 1 and first <= head[-1][1] for first, last in ranges if head):
+                ranges += head
+            parts[file.name] = part_of(file.file_text, ranges) if ranges else None
+    return parts
 
 
 def is_shorter(file: Section, part: Part) -> bool:

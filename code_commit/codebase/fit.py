@@ -100,9 +100,8 @@ class Strategy(ABC):
         strategy = replace(self, longest=room // _SHARE_OF_ONE_OUTLINE)
         room -= len(f"{NAMES_LINE}\n{_FAR}\n{_UNNAMED.format(len(sections), '')}") + longest
         ranked = rank(self.survey, self.named().union(self.survey.judges), self.context)
-        telling = strategy.telling_parts(ranked) if self.edits else {}
-        images = excerpts.beside_images(ranked, self.survey) if self.edits else {}
-        parts = {**images, **telling, **dict(excerpts.joined(ranked, self.parts, {**self.heads, **images, **telling}))}
+        known = {**excerpts.beside_images(ranked, self.survey), **strategy.telling_parts(ranked)} if self.edits else {}
+        parts: dict[str, Part | None] = {**known, **excerpts.joined(ranked, self.parts, known, self.heads)}
         long = {file.name for file in ranked if (part := parts.get(file.name)) and not excerpts.is_shorter(file, part)}
         parts = {name: part for name, part in parts.items() if name not in long}
         strategy = replace(strategy, parts=parts)

@@ -157,6 +157,9 @@ def test_what_a_choice_was_shown_of_a_file_stays_with_other_parts_of_it(root: Pa
     assert (judge.startswith("1-2, 400-402 of "), "    assert quick()\n" in judge) == (True, True), judge[:200]
     assert f"--- AGENTS.md ---\n{'Rule.' + chr(10)}" in text, "what the choice was shown whole"
     assert "--- CHANGES.rst (lines 1-60, 150-151 of " in text, "what it was told comes by itself"
+    parts = CHOICE.replace("lib/core.py\n", "CHANGES.rst: 30-31\n")
+    text = rolled_up(run_code_commit, root, "--select", *recorded(root, parts))
+    assert "--- CHANGES.rst (lines 1-1, 30-31 of " in text, "lines of it were chosen"
 
 
 def test_many_short_files_and_copies_are_counted_in_a_choice_but_not_in_a_folder_that_is_asked_for(
