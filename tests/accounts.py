@@ -63,6 +63,7 @@ class RunAccount:
     code: int = 0
     first_build: int | None = None
     choice: "RunAccount | None" = None
+    query: str = QUERY
     given: str = ""  # the output of a build that failed elsewhere
     rolled_back: bool = False
     undone: bool = False
@@ -290,6 +291,9 @@ def check_attempt(attempt: AttemptAccount, kept: Any, account: RunAccount) -> No
     assert kept["job_id"] is None or turn is None
     assert len(kept["retries"]) == sum(kind in ("lost", "broken", "failed") for kind in attempt.failures)
     assert (kept["seconds"] is not None) >= (turn is not None)
+    if turn:
+        reply = json.loads((account.folder / f"{attempt.number}-response.json").read_text())
+        assert abs(reply["totalResponseTime"] / 1000 - kept["seconds"]) < 0.001
     said = turn.text.split("\n")[0] if turn and turn.files else None
     assert said is None or kept["notes"].strip() == said
     assert kept["edits"] == (turn is not None and turn.kind == "edit")
@@ -298,7 +302,7 @@ def check_attempt(attempt: AttemptAccount, kept: Any, account: RunAccount) -> No
     is_compared = (attempt.build not in (0, MACHINE_FAILED, None) or attempt.verdict == "rejected") and not is_last
     assert kept["same_change_as"] == (same[0] if same and is_compared and "^^^" in turn.text else None)
     failed = [done.number for done in account.attempts[: attempt.number - 1] if _fails_like(done, attempt)]
-    if is_last:
+    if is_last and turn:
         failed = [0] if account.first_build == attempt.build and account.before["ok.txt"].strip() == turn.word else []
     assert kept["same_failure_as"] == (failed[0] if failed and attempt.build not in (0, MACHINE_FAILED, None) else None)
 
@@ -352,7 +356,7 @@ def check_builds(account: RunAccount, record: Any) -> None:
 
 def check_prompt(attempt: AttemptAccount, account: RunAccount) -> None:
     before, prompt = account.attempts[: attempt.number - 1], attempt.prompt
-    assert QUERY in prompt or account.command == "repair"
+    assert account.query in prompt
     if attempt.number == 1 or "context_window" not in account.options:  # else the codebase may be made anew, to fit
         assert f"--- ok.txt ---\n{account.before['ok.txt']}" in prompt
     first = [account.before["ok.txt"].strip()] if account.first_build else []

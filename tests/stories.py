@@ -159,7 +159,9 @@ class Story:
         models = [self.first, *([self.second] if self.options.get("fallback_model") else [])]
         return RunAccount(command, models, dict(self.tree), self.options | options)
 
-    def run(self, *words: str, script: Sequence[Turn] = (), given: str = "", **options: Any) -> RunAccount:
+    def run(
+        self, *words: str, script: Sequence[Turn] = (), given: str = "", task: str = "", **options: Any
+    ) -> RunAccount:
         """Run the main job, `run` unless the words name another command, with this script of the LLM."""
         command = next((word for word in words if word in ("run", "repair", "resume")), "run")
         flags = [flag for name, value in options.items() for flag in _flags(name, value)]
@@ -176,7 +178,10 @@ class Story:
             account.given = given
         if command == "resume":
             self.server.holds_jobs = False
-        given_options = options | ({"output": given} if given else {})
+        if command != "resume":
+            account.query = task or (QUERY if command == "run" else "Make the build pass.")
+        flags += ["-m", task] if task else []
+        given_options = options | ({"output": given} if given else {}) | ({"query": task} if task else {})
         told = self.first_prompt(account, *flags) if command == "run" and script else None
         begun, before = time.monotonic(), self.seconds(account)
         if self.by_api and command != "resume":
@@ -427,6 +432,8 @@ class Story:
         """Return the prompt that `prompt` prints for the same settings, None where a run tells the LLM more."""
         if account.options.get("build_first") or account.options.get("rollup") == "select":
             return None
+        if self.by_api and "-m" in flags:  # beside a text the command writes a new codeRollup.txt, a call does not
+            return None
         return self.command("prompt", *flags)[0].out
 
     def of_choice(self, account: RunAccount, played: list[Played]) -> list[Played]:
@@ -470,6 +477,7 @@ class Story:
         found = files_of(self.root)
         assert {path: text[-30:] for path, text in found.items() - self.tree.items()} == {}
         assert self.tree.keys() - found.keys() == set()
+        assert record["query"] == account.query
         kept = {name: record["options"].get(name) for name in account.options}
         assert kept == account.options, "a resumed run keeps its settings, but for those named to it"
         assert {name: record[name] for name in ("status", "exit_code", "command", "model")} == {
@@ -550,6 +558,8 @@ class Story:
         assert f"{STATUS[account.end]} (exit code {account.code})" in text or account.undone
         assert cost in text.replace("\n          ", " "), (cost, text)
         for attempt in account.attempts:
+            who = attempt.kind if attempt.model == self.first.name else f"{attempt.kind}, {attempt.model}"
+            assert f"attempt {attempt.number} ({who}): " in text
             if attempt.turn and len(attempt.counted) == 1:
                 answer, cost = attempt.turn.answer, in_words(attempt.cost, sum(attempt.unsettled))
                 cell = cost.replace(" and at most ", " + ≤").replace(" unsettled", "")

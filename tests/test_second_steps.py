@@ -225,7 +225,8 @@ def take(step: str, story: Story, chance: Random, start: int) -> None:
         given = f"It failed in place {start}.\n" if step == "repair with output" else ""
         is_idle = step == "repair" and story.tree["ok.txt"] == "ok\n"
         kinds = [] if is_idle else any_turns(chance, story, story.new_account(command, **options), options)
-        story.run(command, script=turns(*kinds, start=start), given=given, **options)
+        task = f"Let ok.txt be right in part {start}." if chance.random() < 0.4 else ""
+        story.run(command, script=turns(*kinds, start=start), given=given, task=task, **options)
 
 
 def any_turns(chance: Random, story: Story, account: RunAccount, options: dict[str, Any]) -> list[str]:
