@@ -18,15 +18,15 @@ from code_commit.llm.http import Timing
 
 OTHER = {"chat": "anthropic", "openai": "chat", "anthropic": "gemini", "gemini": "openai"}  # provider of the fallback
 MOMENTS = {  # the file of the log that was written last, and how often run.json was since
-    "chat": ["1-query.json+3", "2-response.txt+1", "3-response.json+2", "3-changes.diff+3"],
-    "openai": ["1-response.json+0", "2-query.json+2", "3-query.json+0", "3-changes.diff+4"],
-    "anthropic": ["2-codebase.txt+1", "2-query.json+1", "3-response.json+0", "3-response.txt+1"],
-    "gemini": ["1-changes.diff+1", "built.diff+1", "2-response.json+0", "3-query.json+2"],
+    "chat": ["2-response.txt+1", "3-response.json+2"],
+    "openai": ["1-response.json+0", "2-query.json+2"],
+    "anthropic": ["2-codebase.txt+1", "3-response.json+0"],
+    "gemini": ["2-response.json+0", "built.diff+1"],
 }
 KILLED = {
     "chat": {},
     "openai": {"prompt_layout": "cached"},
-    "anthropic": {"rollup": "fit", "context_window": 18_800},  # tokens: the first prompt fits, no later one does
+    "anthropic": {"rollup": "fit", "context_window": 18_000},  # tokens: the first prompt fits, no later one does
     "gemini": {"prompt_layout": "short"},
 }
 
@@ -167,7 +167,7 @@ def test_the_fallback_of_the_choice_of_files(project_folder: Path, server: Scrip
     story.check_stats()
 
 
-@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed >= 3)) for seed in range(24)])
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed >= 2)) for seed in range(24)])
 def test_whatever_comes_next(seed: int, project_folder: Path, server: Script):
     """Four steps by chance, each of which can follow the one before it, with settings by chance."""
     chance, provider = Random(seed), [*FIRST][seed % len(FIRST)]
