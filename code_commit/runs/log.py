@@ -85,6 +85,7 @@ def reopen_run_log(
     record.options |= settings.as_record()
     record.status = Status.RUNNING
     record.exit_code, record.message, record.finished, record.error = None, None, None, None
+    record.schema_version = records.SCHEMA_VERSION
     record.pid, record.process_start = os.getpid(), process_start(os.getpid())
     return RunLog(run, listener, project.git, before_end)
 
