@@ -341,13 +341,13 @@ def _has_words(value: str) -> bool:
         elif not (first.isdigit() and second.isdigit()):
             unlikely += _BETWEEN_WORDS.isdisjoint((first, second))
     unlikely += _OF_A_DIGIT * len(_DIGIT_INSIDE.findall(value)) if value.isalnum() else 0
-    return unlikely < max(_LEAST_UNLIKELY, likely * (1 if any(map(str.isdigit, value)) else 2))
+    return unlikely < max(_LEAST_UNLIKELY, likely)
 
 
 def _is_text_in_base64(value: str) -> bool:
     """Tell whether a value is base64 of printable text that has no random piece itself."""
     try:
-        text = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode("ascii").strip()
+        text = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode().strip()
     except (binascii.Error, UnicodeDecodeError):
         return False
     return text.isprintable() and not any(looks_random(piece) for piece in re.split(r"[\s:]+", text))
