@@ -25,7 +25,7 @@ from code_commit.project import find_project
 from code_commit.runs.record import load_run_record
 from code_commit.settings import Settings
 
-pytest.register_assert_rewrite("accounts", "stories")
+pytest.register_assert_rewrite("accounts", "stories", "story_log")
 
 NEEDED_VARIABLES = ("PATH", "HOME", "LANG", "COVERAGE_PROCESS_START", "COVERAGE_FILE")
 PERSONAL = re.compile(
