@@ -9,7 +9,7 @@ import pytest
 from apply_driver import NEW_FILES, OLD_FILES, SNAPSHOT, make_tree, read_tree, verified
 
 from code_commit.apply.failures import ChangedSinceError
-from code_commit.apply.restore import UndoScope, note_built, redo, restore
+from code_commit.apply.restore import UndoScope, find_overwritten, note_built, redo, restore
 from code_commit.apply.transaction import apply_changes
 from code_commit.errors import ApplyError
 from code_commit.project import Project
@@ -94,6 +94,17 @@ def test_what_each_build_of_an_attempt_did_to_its_files_is_put_back_and_done_aga
     assert read_tree(project.root) == before
     redo(run_folder(project, "one"), project, run_folder(project, "again"))
     assert read_tree(project.root) == after
+
+
+@pytest.mark.parametrize("who", ["user", "build"])
+def test_an_edit_that_the_next_answer_overwrites_is_named_whoever_made_it(project: Project, who: str) -> None:
+    apply(project, {"src/a.py": b"a = 2\n", "run.sh": b"x\n"})
+    (project.root / "src/a.py").write_bytes(b"a = 20\n")
+    (project.root / "run.sh").write_bytes(b" x\n")  # white space alone is nobody's work
+    if who == "build":
+        note_built(run_folder(project, "one"), project)
+    apply(project, {"src/a.py": b"a = 3\n", "run.sh": b"y\n"})
+    assert find_overwritten(run_folder(project, "one")) == ["src/a.py"]
 
 
 def test_a_folder_that_went_and_came_keeps_its_mode(project: Project) -> None:
