@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -172,3 +173,22 @@ def test_each_of_several_problems_has_a_mark(project_folder: Path, run_code_comm
     done = run_code_commit(project_folder)
     assert "problems to solve:\n  - agent-config/query.txt is missing" in done.stderr, done.stderr
     assert "\n  - agent-config/config.toml: strict must be " in done.stderr
+
+
+HERE, THERE = "http://127.0.0.1:1234/v1", "https://llm.example.org/v1"
+
+
+@pytest.mark.parametrize("urls", [*product(("", HERE, THERE), repeat=2)])
+def test_a_dummy_key_is_no_secret_where_each_address_is_on_this_machine(
+    project_folder: Path, run_code_commit: Run, urls: tuple[str, str]
+):
+    """Whichever setting has the address, and whichever command reads it."""
+    lines = [f'{name} = "{url}"\n' for name, url in zip(("base_url", "fallback_base_url"), urls, strict=True) if url]
+    (project_folder / "agent-config/config.toml").write_text("".join(lines))
+    (project_folder / "notes.txt").write_text("Start lm-studio first.\n")
+    is_dummy = HERE in urls and THERE not in urls
+    for words in ([], ["--fit", "9000"]):
+        env = {"CODE_COMMIT_CHAT_API_KEY": "lm-studio"}
+        assert run_code_commit(project_folder, "rollup", *words, env=env).returncode == 0
+        codebase = (project_folder / "agent-config/codeRollup.txt").read_text()
+        assert ("Start lm-studio first." in codebase) == is_dummy, words
