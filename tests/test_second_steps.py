@@ -73,7 +73,8 @@ def test_what_follows_each_end_of_a_run(provider, project_folder: Path, server: 
     ("provider", "moments"),
     [
         *MOMENTS.items(),
-        *(pytest.param(provider, None, marks=pytest.mark.slow) for provider in FIRST),
+        *(pytest.param(provider, None, marks=pytest.mark.slow) for provider in ("openai", "anthropic")),
+        *(pytest.param(provider, None, marks=pytest.mark.sweep) for provider in ("chat", "gemini")),
     ],
 )
 def test_a_killed_run_ends_as_if_it_had_not_been(
@@ -167,7 +168,7 @@ def test_the_fallback_of_the_choice_of_files(project_folder: Path, server: Scrip
     story.check_stats()
 
 
-@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed >= 2)) for seed in range(24)])
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed >= 2)) for seed in range(10)])
 def test_whatever_comes_next(seed: int, project_folder: Path, server: Script):
     """Four steps by chance, each of which can follow the one before it, with settings by chance."""
     chance, provider = Random(seed), [*FIRST][seed % len(FIRST)]
