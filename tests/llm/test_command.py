@@ -115,12 +115,14 @@ def test_an_agents_command_finds_no_tree(project_folder, tmp_path, run_code_comm
     assert project_folder not in folder.parents
 
 
+_OTHER = ["--model", "replay:none"]
 CHANGED = {
-    "an answer": ("printf '^^^ok.txt\\nok\\n^^^end\\n'", [], 5),
-    "words": ("echo no blocks", ["--on-rejected", "stop"], 5),
-    "a failure": ("exit 9", [], 3),
-    "a dry run": ("printf '^^^ok.txt\\nok\\n^^^end\\n'", ["--dry-run"], 5),
-    "a choice": ("printf '^^^files\\nok.txt\\n^^^end\\n'", ["--rollup", "select", "--select-model"], 5),
+    "an answer": ("printf '^^^ok.txt\\nok\\n^^^end\\n'", ["--model"], 5),
+    "words": ("echo no blocks", ["--on-rejected", "stop", "--model"], 5),
+    "a failure": ("exit 9", ["--model"], 3),
+    "a dry run": ("printf '^^^ok.txt\\nok\\n^^^end\\n'", ["--dry-run", "--model"], 5),
+    "a choice": ("printf '^^^files\\nok.txt\\n^^^end\\n'", [*_OTHER, "--rollup", "select", "--select-model"], 5),
+    "a fallback": ("printf '^^^ok.txt\\nok\\n^^^end\\n'", [*_OTHER, "--fallback-model"], 5),
 }
 
 
@@ -133,9 +135,8 @@ def test_a_program_that_changes_what_is_protected_makes_no_build_pass(
     before = (project_folder / "build.sh").read_bytes()
     script = f"cd {project_folder}; printf '#!/bin/sh\\nexit 0\\n' >build.sh; {answer}"
     model = f"command:/bin/sh -c {shlex.quote(script)}"
-    words = [*options, model, "--model", "replay:none"] if "--select-model" in options else [*options, "--model", model]
     (project_folder / "none").mkdir()
-    done = run_code_commit(project_folder, *words, "--sandbox", "off")
+    done = run_code_commit(project_folder, *options, model, "--sandbox", "off")
     said = " ".join(done.stderr.split())
     assert (done.returncode, (project_folder / "build.sh").read_bytes()) == (code, before), said
     assert "the program that is the LLM changed protected files; it was put back: build.sh" in said
