@@ -15,8 +15,10 @@ from code_commit.llm import open_llm
 from code_commit.llm.keys import ApiKey
 from code_commit.llm.ledger import Ledger
 from code_commit.llm.models import VENDORS as VENDORS_OF_THE_TOOL
+from code_commit.llm.programs import KeyProgram
 from code_commit.llm.vendor import LlmConfig, ModelChoice, is_same_model
 from code_commit.project import Project
+from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 
 VENDORS = {
@@ -144,3 +146,13 @@ def test_every_vendor_is_registered_by_its_modules_name():
 )
 def test_a_maker_a_date_or_a_variant_is_no_other_model(asked, answered, is_same):
     assert is_same_model(asked, answered) == is_same
+
+
+@pytest.mark.parametrize("own", ["the first", "the fallback"])
+def test_the_key_that_a_program_prints_is_censored_for_whichever_model_it_is(own, tmp_path):
+    program, redactor = KeyProgram(f"echo {KEY}", tmp_path, lambda _: None), Redactor([])
+    choice, key = ModelChoice("openai", "m"), ApiKey("openai", "", "key_command", program=program)
+    fallback = LlmConfig(choice, key if own == "the fallback" else None, Settings())
+    llm = LlmConfig(choice, key if own == "the first" else None, Settings(), fallback)
+    llm.share_keys(redactor)
+    assert KEY not in redactor.redact_text(program.key())
