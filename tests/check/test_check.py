@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 from command import CODE_COMMIT, Run, git, replay
+from fake_server import FakeServer
+
+from code_commit.check import RunInputs, inspect_run
+from code_commit.project import find_project
 
 
 @pytest.mark.parametrize("command", [[], ["check"], ["log"], ["undo"], ["rollup"], ["apply", "-"], ["demo"], ["init"]])
@@ -192,3 +196,14 @@ def test_a_dummy_key_is_no_secret_where_each_address_is_on_this_machine(
         assert run_code_commit(project_folder, "rollup", *words, env=env).returncode == 0
         codebase = (project_folder / "agent-config/codeRollup.txt").read_text()
         assert ("Start lm-studio first." in codebase) == is_dummy, words
+
+
+def test_each_model_of_a_run_has_the_window_of_its_own_server(project_folder: Path):
+    facts = [{"/props": {"default_generation_settings": {"n_ctx": window}}} for window in (100_000, 200_000)]
+    with FakeServer(facts=facts[0]) as first, FakeServer(facts=facts[1]) as second:
+        options = {"model": "chat:a", "base_url": f"{first.url}/v1"}
+        options |= {"fallback_model": "chat:b", "fallback_base_url": f"{second.url}/v1"}
+        plan = inspect_run(find_project(project_folder), options, RunInputs()).plan
+    assert plan
+    assert plan.llm.fallback
+    assert [each.settings.context_window for each in (plan.llm, plan.llm.fallback)] == [100_000, 200_000]
