@@ -433,3 +433,13 @@ def test_a_folder_that_is_not_there_is_told_like_any_other_problem(tmp_path):
     assert api.list_runs(tmp_path / "none") == []
     with pytest.raises(TypeError, match="settings must be a mapping, not 3"):
         api.check_settings(3)
+
+
+@pytest.mark.parametrize("name", ["model", "select_model", "fallback_model"])
+def test_a_project_uses_the_providers_of_all_the_models_that_it_names(name, project_folder, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "test-key-of-somebody-else")
+    (project_folder / "agent-config/config.toml").write_text(
+        'model = "replay:none"\n' * (name != "model") + f'{name} = "anthropic:x"\n'
+    )
+    uses = [api.uses_provider(project_folder, provider) for provider in ("anthropic", "openai", "gemini")]
+    assert uses == [True, False, False]
