@@ -165,5 +165,5 @@ def find_server(ports: Sequence[int] = _PORTS) -> str:
         thread.join(max(until - time.monotonic(), 0))
     for port in filter(found.get, ports):
         lines = f'model = {json.dumps(f"chat:{found[port]}")}\nbase_url = "http://127.0.0.1:{port}/v1"'
-        return f"To use the server on this machine, put these two lines into agent-config/config.toml:\n{lines}"
+        return f"To use the server on this machine, put this into agent-config/config.toml:\n{lines}"
     return ""
