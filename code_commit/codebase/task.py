@@ -11,7 +11,7 @@ from code_commit.codebase.text import Section
 from code_commit.regex import regex
 
 CODE = regex(r"`[^`\n]+`|\b(?:\w+(?:(?:\.|::|->)\w+)+|\w+(?=\()|\w*[a-z0-9][A-Z]\w*|\w*[^\W_]_\w+)")
-_WRITTEN = regex(r"`\w+\W*`|\w+(?:(?:\.|::|->)\w+)+")
+_WRITTEN = regex(r"`\w+\W*`|\b\w+(?:(?:\.|::|->)\w+)+")
 _PIECE = regex(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|\w{3,}")
 _MOST_NAMES, _MOST_WORDS, _MOST_OF_OUTPUT = 300, 64, 20
 NAMES_ALONE = regex(r"\n\n(?:`\w+` ?)+\Z")  # as `with_names_of` adds them: no words of the query

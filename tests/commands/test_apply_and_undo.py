@@ -591,8 +591,8 @@ def test_undo_refuses_an_answer_that_changed_nothing_and_names_the_run_before(ro
     done = run_code_commit(root, "undo")
     assert (done.returncode, (root / "kept.txt").exists()) == (2, True)
     assert (
-        f"{latest(root)['run']}, the latest run that applied an answer, changed no file: code-commit undo {before}"
-        in done.stderr
+        f"{latest(root)['run']}, the latest run that applied an answer, changed no file: "
+        f"to undo the run before it: code-commit undo {before}" in done.stderr
     )
 
 
