@@ -126,8 +126,8 @@ def _named(definitions: "Collection[Definition]", name: str) -> "list[Definition
     """
     if found := [each for each in definitions if f".{each.name}".endswith(f".{name}")]:
         return [each for each in found if each.name == name] or found
-    own = [(each, _words(each.name)) for each in definitions]
     for wanted in (_words(name), _words(name.rsplit(maxsplit=1)[-1])):
+        own = ((each, _words(each.name)) for each in definitions if wanted and wanted[-1] in each.name)
         sizes = [(min(len(words), len(wanted)), each, words) for each, words in own]
         alike = [(size, each) for size, each, words in sizes if size and words[-size:] == wanted[-size:]]
         if most := max((size for size, _ in alike), default=0):

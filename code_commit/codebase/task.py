@@ -16,7 +16,7 @@ _PIECE = regex(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|\w{3,}")
 _MOST_NAMES, _MOST_WORDS, _MOST_OF_OUTPUT = 300, 64, 20
 NAMES_ALONE = regex(r"\n\n(?:`\w+` ?)+\Z")  # as `with_names_of` adds them: no words of the query
 _LEAST_SHARED = 3  # letters of a word that names share: shorter ones begin too many of them
-NO_NAMES = regex(r"\b\w+://\S+|(?<!\S)[^\s@]+@\S+|^\W*\w+\([\w/-]+\)!?:", re.MULTILINE)  # of commit messages
+NO_NAMES = regex(r"\b\w+://\S+|(?<!\S)[^\s@]+@\S+|^[^\w\n]*\w+\([\w/-]+\)!?:", re.MULTILINE)  # of commit messages
 _FORM = regex(r"\A\s*(?P<kind>[\w./-]+)(?:\((?P<scope>[^()\n]{1,99})\))?!?:(?=\s)")
 _KIND_WORDS = "build chore ci deps doc docs feat feature fix perf refactor revert style test tests wip"
 _KINDS = frozenset(_KIND_WORDS.split())
