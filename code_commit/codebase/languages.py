@@ -9,23 +9,25 @@ _HASH, _DASHES = r"(?<![^\s;])#.*", r"--(?![!#$%&*+./<=>?@\\^~:]).*"
 _TRIPLE = r"\"{3}(?s:.*?)(?:\"{3}|\Z)|'{3}(?s:.*?)(?:'{3}|\Z)"
 _SCRIPTED = (  # long strings, the documentation of Perl and Ruby, here-documents, comments of PowerShell
     rf"{_TRIPLE}|^=(?:begin|pod|head\d|over|item|for|encoding)\b(?s:.*?)(?:^=(?:end|cut)\b.*|\Z)|^__END__(?s:.*)"
-    r"|<<[~-]?([\"']?)(?P<heredoc>[A-Z_]{2,})\1(?s:.*?)^[ \t]*(?P=heredoc)\b|<#(?s:.*?)#>"
+    r"|<<[~-]?([\"']?)(?P<heredoc>[A-Z_]{2,})\1(?s:.*?)^[ \t]*(?P=heredoc)\b|<#"
 )
+CLOSERS = {"(*": "*)", "{-": "-}", "/-": "-/", "<#": "#>", "#=": "=#", "#|": "|#", "{": "}"}
+"""The end of a comment of which the patterns have the beginning alone."""
 _SKIPPED = {
     "c": rf"{_TRIPLE}|{_BLOCK}|{_SLASHES}|`(?:\\.|[^`\\])*`|{_STRING}",
     "hash": rf"{_SCRIPTED}|{_HASH}|{_STRING}",
-    "julia": rf"{_TRIPLE}|#=(?s:.*?)=#|{_HASH}|{_STRING}",
+    "julia": rf"{_TRIPLE}|#=|{_HASH}|{_STRING}",
     "terraform": rf"{_BLOCK}|{_SLASHES}|{_HASH}|<<[~-]?(?P<heredoc>\w+)\n(?s:.*?)^[ \t]*(?P=heredoc)\b|{_STRING}",
-    "haskell": rf"\{{-(?s:.*?)-\}}|{_DASHES}|{_STRING}",
+    "haskell": rf"\{{-|{_DASHES}|{_STRING}",
     "lua": rf"(?:--)?\[(?P<level>=*)\[(?s:.*?)\](?P=level)\]|--.*|{_STRING}",
     "sql": rf"{_BLOCK}|--.*|\$(?P<tag>\w*)\$(?s:.*?)\$(?P=tag)\$|'(?:''|[^'])*'",
-    "ml": rf"\(\*(?!\))(?s:.*?)\*\)|{_SLASHES}|{_TRIPLE}|\"(?:\\.|[^\"\\])*\"",
-    "lisp": r"\"(?:\\.|[^\"\\])*\"|#\|(?s:.*?)\|#|;.*",
+    "ml": rf"\(\*(?!\))|{_SLASHES}|{_TRIPLE}|\"(?:\\.|[^\"\\])*\"",
+    "lisp": r"\"(?:\\.|[^\"\\])*\"|#\||;.*",
     "erlang": r"\"(?:\\.|[^\"\\])*\"|(?<!\$)%.*",
     "fortran": r"!.*",
     "basic": r"\"[^\"\n]*\"|'.*",
-    "any": rf"{_TRIPLE}|{_BLOCK}|\(\*(?!\))(?s:.*?)\*\)|\{{-(?s:.*?)-\}}|/-(?s:.*?)-/|<#(?s:.*?)#>",
-    "pascal": rf"\{{(?s:.*?)\}}|\(\*(?s:.*?)\*\)|{_SLASHES}|{_STRING}",
+    "any": rf"{_TRIPLE}|{_BLOCK}|\(\*(?!\))|\{{-|/-|<#",
+    "pascal": rf"\{{|\(\*|{_SLASHES}|{_STRING}",
 }  # patterns of comments and strings, by what languages share
 
 _PARTS = {  # of rows, in a notation of theirs: a space is `[ \t]+`, and ` *` is `[ \t]*`

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from code_commit.codebase.languages import compiled, has_own_row
+from code_commit.codebase.languages import CLOSERS, compiled, has_own_row
 from code_commit.regex import regex
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def headings(path: str, text: str) -> list[Entry] | None:
 def heads(suffix: str, text: str) -> list[Entry]:
     """Return the lines of code that look like the head of a definition, in no comment and no string of many lines."""
     skipped, head = compiled(suffix)
-    code = skipped.sub(_blanked, text)
+    code = "".join(_blanked(text, skipped))
     entries = list[Entry]()
     for line, match in _numbered(code, head.finditer(code)):
         name = next(filter(None, match.groups()), "").rstrip(":.").replace("::", ".")
@@ -112,10 +112,25 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _blanked(match: re.Match[str]) -> str:
-    """Return the ends of lines of a comment or long string; a string of one line stays."""
-    lines = match[0].count("\n")
-    return match[0] if match[0][0] in "\"'`" and not lines else "\n" * lines or " "
+def _blanked(text: str, skipped: re.Pattern[str]) -> Iterator[str]:
+    """Yield a text with only the ends of lines of its comments and long strings; a string of one line stays.
+
+    A comment that nothing ends is none. Its end is looked for once, or each such beginning would read the whole text.
+    """
+    start, endless = 0, set[str]()
+    while match := skipped.search(text, start):
+        end, closer = match.end(), CLOSERS.get(match[0], "")
+        closed = -1 if closer in endless else text.find(closer, end)
+        yield text[start : match.start()]
+        if closed < 0:
+            endless.add(closer)
+            yield match[0]
+        else:
+            end = closed + len(closer) if closer else end
+            lines = text.count("\n", match.start(), end)
+            yield match[0] if match[0][0] in "\"'`" and not lines else "\n" * lines or " "
+        start = end
+    yield text[start:]
 
 
 def _numbered(text: str, matches: Iterable[re.Match[str]]) -> Iterator[tuple[int, re.Match[str]]]:

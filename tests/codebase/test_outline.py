@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from code_commit.codebase import grammars, languages
+from code_commit.codebase import grammars, languages, patterns
 from code_commit.codebase.outline import beside, brief, outline, read_definitions, tell_left_out, without_fields
 
 SAMPLES = {path.stem: path.read_text().split("==== its outline\n") for path in Path(__file__).parent.glob("outlines/*")}
@@ -344,3 +344,24 @@ def test_what_is_in_a_class_is_told_only_where_the_class_is_named():
     text = "class A:\n    def get(self): ...\n\nclass B:\n    def get(self): ...\n\ndef get(): ...\n"
     assert outline("a.py", text, names={"B", "get"}) == "class B:\n  def get(self):\ndef get():\n"
     assert outline("a.cc", "namespace n {\nvoid get();\n}\n", names={"get"}).count("get") == 1
+
+
+@pytest.mark.parametrize(
+    ("suffix", "opener"),
+    [("hs", "{-"), ("ml", "(*"), ("pas", "{"), ("jl", "#="), ("ps1", "<#"), ("nobody-knows", "/-")],
+)
+def test_the_end_of_a_comment_that_nothing_ends_is_looked_for_once(suffix: str, opener: str):
+    """A table of numbers in another language has thousands of `{-`; what stands between them is code."""
+
+    class Text(str):  # noqa: SLOT000 - it counts
+        searches = 0
+
+        def find(self, *given):
+            Text.searches += 1
+            return super().find(*given)
+
+    known = suffix if languages.is_language(suffix) else languages.ANY
+    skipped, _ = languages.compiled(known)
+    text = Text(f"{opener} note\nmore {languages.CLOSERS[opener]}\n" + f"{opener} a\n" * 500)
+    assert "".join(patterns._blanked(text, skipped)) == "\n\n" + f"{opener} a\n" * 500
+    assert Text.searches < 10
