@@ -112,8 +112,7 @@ class Progress:
         self._retries.append(retry)
         (line,) = words.retries_in_words(self._retries)
         self._held = f"{lead}: {line}" if lead else line
-        reason, found, when = line.rpartition(words.RETRYING)
-        self.live(f"retrying in {when}: {reason}" if found else line)  # the row ends before a long reason does
+        self.live(words.retrying_in_words(self._retries))
 
     def _end_retries(self) -> None:
         self.say(self._held)
@@ -210,8 +209,7 @@ def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Sequence[s
     if event == "finished":
         return _closing_lines(record)
     if not record.attempts:
-        build, _, how = words.first_build_of(record).partition(": ")
-        return [f"the {build} before the run: {how}"] if event == "built" else []
+        return [f"the {words.first_build_of(record, ' before the run')}"] if event == "built" else []
     lines = _attempt_lines(record, event, verbose=verbose)
     lead = _attempt_lead(record)
     return [f"{lead}: {line}" if lead else line for line in lines[:1]] + lines[1:]

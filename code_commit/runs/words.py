@@ -3,7 +3,7 @@
 import re
 import signal
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
@@ -18,7 +18,6 @@ from code_commit.terminal import shown
 
 _MINUTE, _HOUR, _HALF_A_DAY = 60, 3600, 12 * 3600
 _LEAST_CENT, _LEAST_SHOWN = 0.01, 0.0001
-RETRYING = "; retrying in "  # behind the reason for it
 REJECTED, UNCHANGED = "rejected, nothing written", "the answer changes nothing"
 _FEW = 3
 _REWRITTEN = {
@@ -65,14 +64,24 @@ def retries_in_words(retries: Iterable[Retry]) -> list[str]:
     of equal reasons.
     """
     rows = [list(row) for _, row in groupby(retries, lambda retry: (retry.reason, retry.status))]
-    return [_retry(row[-1]) + (f" ({len(row):,} times)" if len(row) > 1 else "") for row in rows]
+    return [row[-1].reason + (f"; {when}" if (when := _when(row[-1])) else "") + _times(row) for row in rows]
 
 
-def _retry(retry: Retry) -> str:
+def retrying_in_words(retries: Sequence[Retry]) -> str:
+    """Return retries of equal reasons with the time first: a terminal's row may end before a long reason does."""
+    reason, when, times = retries[-1].reason, _when(retries[-1]), _times(retries)
+    return f"{when}{times}: {reason}" if when else f"{reason}{times}"
+
+
+def _when(retry: Retry) -> str:
     if retry.delay is None:
-        return retry.reason
+        return ""
     until = f", until {time_of_day(retry.until)} at the latest" if retry.until else ""
-    return f"{retry.reason}{RETRYING}{duration(retry.delay)}{until}"
+    return f"retrying in {duration(retry.delay)}{until}"
+
+
+def _times(retries: Sequence[Retry]) -> str:
+    return f" ({len(retries):,} times)" if len(retries) > 1 else ""
 
 
 def time_of_day(moment: str) -> str:
@@ -216,10 +225,12 @@ def build_of(attempt: Attempt) -> str:
     return f"build {outcome_of(attempt)}: {ending_of(attempt.build)}" if attempt.build else ""
 
 
-def first_build_of(record: RunRecord) -> str:
-    """Return `build failed: exit code 1 after 7.3 s` for the build before the run; "" without one."""
+def first_build_of(record: RunRecord, when: str = "") -> str:
+    """Return `build failed: exit code 1 after 7.3 s` for the build before the run, with `when` it was; "" without
+    one.
+    """
     build = record.first_build
-    return f"build {'passed' if build.passed else 'failed'}: {ending_of(build)}" if build else ""
+    return f"build {'passed' if build.passed else 'failed'}{when}: {ending_of(build)}" if build else ""
 
 
 def headline_of(record: RunRecord, status: Status | None = None) -> str:
