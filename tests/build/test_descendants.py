@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from build_watch import alive, alive_after, in_time
 from command import chess_board
+from measure import least
 
 DRIVER = Path(__file__).with_name("build_driver.py")
 PAST_THE_END = 4.0  # seconds, on a busy machine too; a build that is not killed has five more
@@ -162,7 +163,7 @@ def test_a_nohup_in_the_last_line_has_time_to_become_one(build, request, mark, m
     script = "#!/bin/bash\n" + "nohup sleep 60 > /dev/null 2>&1 &\n" * 20
     built = build(script, mode=mode, environment={**os.environ, "MARK": mark})
     assert built.result.passed
-    assert built.seconds < PAST_THE_END
+    assert built.seconds < 20  # they sleep for sixty
     assert len(alive(mark)) == 20
 
 
@@ -200,6 +201,7 @@ def tool(project_folder, mark):
     started = []
 
     def start(script, mode="off", timeout=0, under=()):
+        (project_folder / "ready").unlink(missing_ok=True)
         (project_folder / "build.sh").write_text(f"#!/bin/bash\n{script}\n")
         process = subprocess.Popen(
             [*under, sys.executable, DRIVER, project_folder, mode, str(timeout)],
@@ -231,14 +233,18 @@ def report_of(process):
 def test_a_signal_ends_the_whole_tree_and_keeps_what_was_read(request, tool, mark, mode, number):
     if mode != "off":
         request.getfixturevalue("needs_bwrap")
-    process = tool("echo early; setsid sleep 60 & (setsid sleep 60 &) ; sleep 60 & touch ready; wait", mode)
-    begun = time.monotonic()
-    process.send_signal(number)
-    report = report_of(process)
-    assert report["interrupted"] == number
-    assert report["output"] == "early\n"
-    assert time.monotonic() - begun < PAST_THE_END
-    assert alive_after(mark, 0) == []
+
+    def seconds_to_end() -> float:
+        process = tool("echo early; setsid sleep 60 & (setsid sleep 60 &) ; sleep 60 & touch ready; wait", mode)
+        begun = time.monotonic()
+        process.send_signal(number)
+        report = report_of(process)
+        assert report["interrupted"] == number
+        assert report["output"] == "early\n"
+        assert alive_after(mark, 0) == []
+        return time.monotonic() - begun
+
+    assert least(seconds_to_end, PAST_THE_END) < PAST_THE_END
 
 
 @pytest.mark.slow
@@ -265,14 +271,17 @@ def test_what_forks_without_end_is_ended_at_once_by_a_tool_that_is_slow(request,
 
 
 def test_a_second_signal_kills_at_once(tool, mark):
-    process = tool("trap '' TERM; touch ready; while :; do sleep 60; done")
-    begun = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    assert report_of(process)["interrupted"] == signal.SIGINT
-    assert time.monotonic() - begun < PAST_THE_END
-    assert alive_after(mark, 0) == []
+    def seconds_to_end() -> float:
+        process = tool("trap '' TERM; touch ready; while :; do sleep 60; done")
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        assert report_of(process)["interrupted"] == signal.SIGINT
+        assert alive_after(mark, 0) == []
+        return time.monotonic() - begun
+
+    assert least(seconds_to_end, PAST_THE_END) < PAST_THE_END
 
 
 @pytest.mark.slow

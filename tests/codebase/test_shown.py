@@ -635,7 +635,7 @@ def test_nothing_that_a_query_or_a_file_says_takes_minutes():
     files = [Section(f"{number}.py", 9, file_section(f"{number}.py", "import x\n")) for number in range(100)]
     files.append(Section("a.py", 9, file_section("a.py", "func (" * 16_000)))
     many = [Section(f"{number}/x.py", 9, file_section(f"{number}/x.py", "import x\n")) for number in range(3_000)]
-    began = time.monotonic()
+    began = time.process_time()
     for query in (
         "- \n" * 40_000,
         "A" * 80_000,
@@ -653,4 +653,4 @@ def test_nothing_that_a_query_or_a_file_says_takes_minutes():
         heads_of_logs([Section("NEWS", 9, file_section("NEWS", text))])
     brief("# x" + " " * 80_000 + "y")
     find_near(many, ["1/x.py"])
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20

@@ -1,11 +1,11 @@
 import contextlib
 import re
-import time
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from measure import is_linear
 from trees import Files
 
 from code_commit.changes import (
@@ -699,16 +699,13 @@ def test_what_is_said_of_a_huge_path_is_short(path):
     ids=ascii,
 )  # fmt: skip
 def test_the_time_is_linear_in_the_size(piece, whole):
-    def seconds_for(size: int) -> float:
-        start = time.process_time()
+    def read(size: int) -> None:
         for before in ("", "^^^", "^^^a\n", "^^^a\n^^", "^^^a\n^^^find\nx\n^^^replace\n"):
             for after in ("x", "\n^^^end\n"):
                 with contextlib.suppress(RejectedResponseError):
                     parse_response(f"{before}{piece * (size // len(piece))}{after}")
-        return time.process_time() - start
 
-    size = 100_000 if whole else 25_000
-    assert seconds_for(4 * size) < 6 * seconds_for(size) + size / 200_000
+    assert is_linear(read, 100_000 if whole else 25_000)
 
 
 names = st.from_regex(r"[a-z]{1,3}(/[a-z]{1,3}){0,2}", fullmatch=True)

@@ -1,6 +1,6 @@
 """Which files are tests, CI files and build files: a name or a folder decides, and nothing else."""
 
-import time
+from measure import cpu_seconds, least
 
 from code_commit.paths.checks import file_kind
 
@@ -48,8 +48,9 @@ def test_name_and_folders_of_a_file_say_its_kind():
 
 
 def test_ten_thousand_paths_take_no_second():
-    start = time.process_time()
-    for number in range(5_000):
-        file_kind(f"src/some/folder_of_it/module_{number}.py")
-    file_kind("a" * 250 + "/" + "-test" * 50)
-    assert time.process_time() - start < 1
+    def look() -> None:
+        for number in range(5_000):
+            file_kind(f"src/some/folder_of_it/module_{number}.py")
+        file_kind("a" * 250 + "/" + "-test" * 50)
+
+    assert least(lambda: cpu_seconds(look), 1) < 1
