@@ -184,7 +184,8 @@ def _find_forms(lines: Sequence[str], statements: Sequence[_Statement | None]) -
 def _find_companions(lines: Sequence[str], passed: Sequence[_Statement | None]) -> set[int]:
     """Return the lines that belong to one that says what passed, as nearly all lines of its form have such a one.
 
-    Numbers left out of account they are the same lines under it, or the same text before its name.
+    Numbers left out of account they are the same line after it, the same lines under it, or the same text before its
+    name.
     """
     named, owners = dict[str, int](), dict[int, tuple[int, str]]()
     for number in reversed(range(len(lines))):
@@ -201,7 +202,7 @@ def _find_companions(lines: Sequence[str], passed: Sequence[_Statement | None]) 
     for number, line in enumerate(lines):
         if passed[number]:
             owner, depth = number, _indent(line)
-        elif line.strip() and _indent(line) > depth:
+        elif line.strip() and _indent(line) + (number == owner + 1) > depth:
             owners.setdefault(number, (owner, _NUMBER.sub("#", line)))
         elif line.strip():
             depth = _NOWHERE

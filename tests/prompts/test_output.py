@@ -46,6 +46,10 @@ RUNNERS = {
         "# Subtest: does {0}\nok {0} - does {0}\n  ---\n  duration_ms: 0.{0}\n  ...",
         "# Subtest: does not\nnot ok 50 - does not\n  ---\n  duration_ms: 0.1\n  error: |-\n    3 == 4\n  ...",
     ),
+    "node, for people": (
+        "  \u2714 does {0} (0.{0}ms)\n  \u2139 'only' needs an option.",
+        "  \u2716 does not (1.1ms)\n    Error: 3 == 4\n  \u2139 'only' needs an option.",
+    ),
     "prove": ("ok {0} - does {0}", "not ok 50 - does not\n#   Failed test 'does not'\n#   at t/a.t line 7."),
     "maven": (
         "[INFO] Running x.N{0}\n[INFO] Tests run: 4, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.{0} s -- in x.N{0}",
