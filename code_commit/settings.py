@@ -202,7 +202,7 @@ class Settings(NamedTuple):
         str, Setting("the API's address, if it is not the vendor's; required for chat:", "URL"), RESUME, ROLLUP
     ] = ""
     fallback_model: Annotated[str, Setting("takes over if the model cannot be called", "MODEL"), MODEL] = ""
-    fallback_base_url: Annotated[str, Setting("the fallback's address, if it is not the vendor's", "URL")] = ""
+    fallback_base_url: Annotated[str, Setting("the fallback's address, if it is not the vendor's", "URL"), RESUME] = ""
     key_command: Annotated[
         str,
         CommandSetting("a program that prints the API key, run once, and again if the key is refused", "COMMAND"),

@@ -79,15 +79,15 @@ def _as_resumed(sources: Mapping[str, dict[str, Any]], logged: dict[str, Any]) -
     """Return the sources of a resumed run: of what its log has, environment and files give the REACH alone.
 
     Beside it stands the address that it is for. They give what the log lacks, as they do to a new run. An address among
-    the options is for the models of the log.
+    the options is for the model of the log.
     """
-    models, reach = settings_for(Facet.MODEL), settings_for(Facet.REACH)
-    addresses = {*models, "base_url", "fallback_base_url"}
+    reach, addressed = settings_for(Facet.REACH), ("model", "base_url")
     log = {name: value for name, value in logged.items() if name not in reach}
-    of_project = {name: value for name, value in sources[FILE].items() if name in addresses or name not in log}
+    of_project = {name: value for name, value in sources[FILE].items() if name in addressed or name not in log}
     variables = {name: value for name, value in sources[ENVIRONMENT].items() if name not in log}
     options = sources[COMMAND_LINE]
-    asked = {name: log[name] for name in models if name in log} if "base_url" in options else {}
+    models = [name.replace("base_url", "model") for name in ("base_url", "fallback_base_url") if name in options]
+    asked = {name: log[name] for name in models if name in log}
     return {USER: sources[USER], FILE: of_project, LOG: log, ENVIRONMENT: variables, COMMAND_LINE: asked | options}
 
 

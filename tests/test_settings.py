@@ -272,7 +272,7 @@ def test_an_unfit_key_is_not_passed_over_for_another_vendors(project):
 
 FOR = {
     Facet.APPLY: ("build_timeout", "answer_format", "allow", "protect", "strict", "dry_run", "rollback", "require_clean", "sandbox"),
-    Facet.RESUME: ("base_url", "key_command", "max_repairs", "llm_timeout", "build_timeout", "max_cost", "sandbox"),
+    Facet.RESUME: ("base_url", "fallback_base_url", "key_command", "max_repairs", "llm_timeout", "build_timeout", "max_cost", "sandbox"),
     Facet.ROLLUP: ("model", "select_model", "base_url", "key_command", "llm_timeout", "max_cost"),
     Facet.OUTPUT: ("json", "quiet", "verbose"),
     Facet.BUILD: ("build_timeout", "infrastructure_exit_codes", "sandbox", "sandbox_network", "sandbox_caches"),

@@ -88,6 +88,11 @@ def test_a_wrong_address_of_the_fallback_is_named_as_its_own(root: Path, run_cod
     assert (done.returncode, len(second.requests)) == (3, 1), done.stderr
     assert "name the address of the API with --fallback-base-url" in done.stderr
     assert "resume continues this run; add --fallback-base-url URL" in done.stderr
+    with FakeServer(answers=[RIGHT]) as another:
+        url = ["--fallback-base-url", another.base_url("anthropic")]
+        resumed = run_code_commit(root, "resume", *url)
+    assert (resumed.returncode, len(another.requests)) == (0, 1), resumed.stderr
+    assert record(root)["options"]["fallback_base_url"] == url[1]
 
 
 def test_the_same_model_at_another_address_is_asked_second(root: Path, run_code_commit: Run):
