@@ -25,7 +25,7 @@ def require_address(llm: LlmConfig, project: Project, role: str = "") -> str:
     url = check_base_url(llm.choice, llm.settings, role)
     name, provider, outside = _setting_of(llm, project, url, role), llm.choice.provider, _from_outside(llm, project)
     source, variable = llm.settings.source_of(name), ENVIRONMENT_PREFIX + name.upper()
-    is_named = os.environ.get(variable) == getattr(llm.settings, name, None) or _is_users_own(llm, url, role)
+    is_named = os.environ.get(variable) == getattr(llm.settings, name, None) or _is_users_own(llm, url)
     if not outside[0] or source not in (FILE, LOG) or is_named or _is_remembered(project, provider, url):
         return url
     whose = f"{AGENT_CONFIG}/config.toml" if source == FILE else "the log of this run"
@@ -61,10 +61,11 @@ def _from_outside(llm: LlmConfig, project: Project) -> tuple[str, str]:
     return "", ""
 
 
-def _is_users_own(llm: LlmConfig, url: str, role: str) -> bool:
+def _is_users_own(llm: LlmConfig, url: str) -> bool:
     """Tell whether the user's own settings name the address too, for the same provider."""
-    own, lead = llm.settings.sources.get(USER, {}), f"{role}_" if role else ""
-    return bool(own.get(f"{lead}base_url")) and names_address(own, lead, llm.choice, llm.settings, url)
+    own = llm.settings.sources.get(USER, {})
+    leads = [lead for lead in ("", "fallback_") if own.get(f"{lead}base_url")]
+    return any(names_address(own, lead, llm.choice, llm.settings, url) for lead in leads)
 
 
 def remember_address(llm: LlmConfig, project: Project, role: str = "") -> str:
