@@ -248,7 +248,7 @@ def _with_windows(report: Report, llm: LlmConfig, inputs: RunInputs) -> LlmConfi
 
 def _with_room(report: Report, project: Project, llm: LlmConfig, request: CodebaseRequest) -> CodebaseRequest | None:
     try:
-        return with_room(project, llm.choice, llm.settings, request)
+        return with_room(project, llm, request)
     except NotSetUpError as error:
         report.refuse("codeRollup.txt", *error.message)
         return None
@@ -265,19 +265,21 @@ def _check_llms(
     error = report.checks[-1].error
     if isinstance(error, NoKeyError) and not error.provider and inputs.starts:
         report.advice = find_server()
-    if choice is None or "llm" not in inputs.needs:
-        return choice and LlmConfig(choice, None, settings)
-    llm, fallback = _check_llm(report, LlmConfig(choice, None, settings), keys, project), None
+    if choice is None:
+        return None
+    check = partial(_check_llm, report, keys=keys, project=project) if "llm" in inputs.needs else lambda llm, **_: llm
+    llm = check(LlmConfig(choice, None, settings))
     if settings.fallback_model:
         found = report.ask(
             "fallback model", partial(choose_fallback, choice, settings), lambda llm: str(llm and llm.choice)
         )
-        fallback = found and _check_llm(report, found, keys, project, "fallback")
+        llm = llm._replace(fallback=found and check(found, role="fallback"))
+    if "llm" not in inputs.needs:
+        return llm
     if settings.select_model:
-        _check_selector(report, partial(choose_selector, settings, choice, known, project.root), settings, inputs)
+        _check_selector(report, partial(choose_selector, settings, llm, known, project.root), settings, inputs)
     if not settings.model:
         report.warn(f"no model is set: using {choice}, whose key was found first")
-    llm = llm._replace(fallback=fallback)
     llm.share_keys(report.redactor)
     if inputs.starts and not report.problems and llm.key:
         report.ask("key command", llm.key.current)

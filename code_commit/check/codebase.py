@@ -13,7 +13,7 @@ from code_commit.exchange import Prompt
 from code_commit.git import UnansweredError
 from code_commit.llm.models import UNLIMITED, context_window, explain_misfit, longest_prompt
 from code_commit.llm.money import price_of, require_money
-from code_commit.llm.vendor import ModelChoice, estimate_tokens
+from code_commit.llm.vendor import LlmConfig, estimate_tokens
 from code_commit.project import ROLLUP_SCRIPT, Project
 from code_commit.prompts.layout import lay_out, load_system_prompts, make_task
 from code_commit.redaction import Redactor
@@ -47,30 +47,30 @@ def needs_room(request: CodebaseRequest | None) -> bool:
     return request is not None and not request.fit and (request.fit is not None or request.select)
 
 
-def with_room(project: Project, choice: ModelChoice, settings: Settings, request: CodebaseRequest) -> CodebaseRequest:
+def with_room(project: Project, llm: LlmConfig, request: CodebaseRequest) -> CodebaseRequest:
     """Return the request with the tokens that the model leaves for the codebase.
 
     They are the model's window less its answer, the rest of the prompt, and a repair's additions: the build's output
     and the changed files. Raises NotSetUpError where the window is unknown.
     """
-    longest, room = _room(project, choice, settings, request)
+    longest, room = _room(project, llm, request)
     if not longest:
         raise NotSetUpError(
-            f"the context window of {choice} is unknown: set context_window in config.toml, or ", *BY_NUMBER
+            f"the context window of {llm.choice} is unknown: set context_window in config.toml, or ", *BY_NUMBER
         )
     if room <= 0 and not request.select:
-        window = context_window(choice, settings) or longest
+        window = context_window(llm.choice, llm.settings) or longest
         told = f"the window of {window:,} tokens leaves no room for a file after the answer, the task and the system"
         raise NotSetUpError(f"{told} prompts: use a model with a larger one, or lower max_output_tokens")
     return request._replace(fit=max(room, 1))
 
 
-def _room(project: Project, choice: ModelChoice, settings: Settings, request: CodebaseRequest) -> tuple[int, int]:
+def _room(project: Project, llm: LlmConfig, request: CodebaseRequest) -> tuple[int, int]:
     """Return the tokens of the longest prompt, 0 where unknown, and those that it leaves for the codebase."""
-    longest = longest_prompt(choice, settings) or (UNLIMITED if request.select else 0)
-    edits, prompts = settings._replace(answer_format="edits"), load_system_prompts(project.system_prompts)
+    longest = longest_prompt(llm) or (UNLIMITED if request.select else 0)
+    edits, prompts = llm.settings._replace(answer_format="edits"), load_system_prompts(project.system_prompts)
     prompt = lay_out(make_task(edits, prompts, request.query, Codebase([""])))
-    repair = longest // 4 if settings.max_repairs else 0
+    repair = longest // 4 if llm.settings.max_repairs else 0
     return longest, longest - repair - estimate_tokens(prompt.text)
 
 
@@ -131,7 +131,7 @@ def check_prompt(report: Report, plan: RunPlan, codebase: Codebase, *, is_paid: 
     if plan.asked is None:
         return
     llms = [llm for llm in (plan.asked, plan.asked.fallback) if llm]
-    room = partial(_room, plan.project, plan.llm.choice, plan.llm.settings, CodebaseRequest(query=plan.query))
+    room = partial(_room, plan.project, plan.asked, CodebaseRequest(query=plan.query))
     explain = partial(explain_misfit, prompt=prompt, can_be_fitted=lambda: room()[1] > 0)
     misfits = [misfit for llm in llms if (misfit := explain(llm.choice, llm.settings))]
     networked = [llm for llm in llms if llm.choice.provider != "replay"]

@@ -140,7 +140,7 @@ class RunPlan(NamedTuple):
     @property
     def longest_prompt(self) -> int | None:
         """The most characters of a prompt, None where unknown."""
-        tokens = longest_prompt(self.llm.choice, self.llm.settings)
+        tokens = longest_prompt(self.llm)
         return int(tokens * CHARACTERS_PER_TOKEN) if tokens else None
 
     def task(self, codebase: Codebase) -> Task:

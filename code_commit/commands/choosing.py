@@ -25,6 +25,7 @@ from code_commit.git import match_patterns
 from code_commit.interrupts import hold_signals, interruptible
 from code_commit.llm.asking import asking
 from code_commit.llm.keys import choose_selector
+from code_commit.llm.local import with_window
 from code_commit.llm.models import UNLIMITED, longest_prompt
 from code_commit.llm.money import require_money
 from code_commit.llm.vendor import LlmConfig, estimate_tokens
@@ -98,7 +99,9 @@ class FileChooser:
     def choose(self, survey: Survey, selection: Selection, request: CodebaseRequest) -> Choice | None:
         """Return the files to show whole; None for all. Raises NotSetUpError, LLMError, RejectedResponseError."""
         plan, project, redactor = self.plan, self.plan.project, self.plan.redactor
-        asked = choose_selector(plan.settings, plan.llm.choice, plan.keys, project.root)
+        asked = choose_selector(plan.settings, plan.llm, plan.keys, project.root)
+        if asked is not plan.llm:
+            asked = with_window(asked)
         rules, closing = split_closing(load_system_prompt(project.system_prompts, "file_selection"))
         closing = repeat_task(closing, plan.query)
         logs = logs_of(file.name for file in survey.files)
@@ -190,5 +193,5 @@ def _fixed_tests(settings: Settings, names: Collection[str]) -> set[str]:
 
 def _tokens_for(asked: LlmConfig, rest: str) -> int:
     """Return how many tokens of outlines the model reads beside the rest of the prompt."""
-    longest = longest_prompt(asked.choice, asked.settings) or UNLIMITED
+    longest = longest_prompt(asked) or UNLIMITED
     return max(longest - estimate_tokens(rest) - _LABELS, 1)

@@ -10,11 +10,11 @@ from typing import Any
 
 from code_commit.errors import NoKeyError, NotSetUpError
 from code_commit.files import explain_unread, read_regular_file
-from code_commit.llm.models import VENDORS, check_base_url, choose_fallback, choose_model, for_another_address
+from code_commit.llm.models import VENDORS, check_base_url, choose_model, for_another_address
 from code_commit.llm.money import require_price
 from code_commit.llm.programs import KeyProgram
 from code_commit.llm.reach import header_secrets, reach_of
-from code_commit.llm.vendor import SHORTEST_KEY_HERE, ApiKey, LlmConfig, ModelChoice
+from code_commit.llm.vendor import SHORTEST_KEY_HERE, ApiKey, LlmConfig
 from code_commit.paths.random_values import is_mixed
 from code_commit.project import AGENT_CONFIG, CONFIG_FILE, Project, find_user_folder, shown_path
 from code_commit.regex import regex
@@ -177,17 +177,16 @@ def _key_problem(value: str, shortest: int = SHORTEST_KEY) -> str | None:
     return None
 
 
-def choose_selector(settings: Settings, own: ModelChoice, keys: Keys, root: Path) -> LlmConfig:
-    """Return the LLM that chooses files, with its fallback. Raises NotSetUpError."""
-    choice = choose_model(settings.select_model, setting="select_model") if settings.select_model else own
-    if choice.provider != own.provider:
+def choose_selector(settings: Settings, own: LlmConfig, keys: Keys, root: Path) -> LlmConfig:
+    """Return the LLM that chooses files: the run's `own` with its fallback, or another. Raises NotSetUpError."""
+    choice = choose_model(settings.select_model, setting="select_model") if settings.select_model else own.choice
+    if choice == own.choice:
+        return own
+    if choice.provider != own.choice.provider:
         settings = for_another_address(settings)._replace(base_url="")
-    if choice != own:
-        settings = settings._replace(context_window=None, fallback_model="")
+    settings = settings._replace(context_window=None, fallback_model="")
     check_base_url(choice, settings)
     if settings.max_cost is not None and choice.provider != "replay":
         require_price(choice, settings)
-    if fallback := choose_fallback(choice, settings):
-        fallback = fallback._replace(key=key_of(fallback, keys, root))
-    llm = LlmConfig(choice, None, settings, fallback)
+    llm = LlmConfig(choice, None, settings)
     return llm._replace(key=key_of(llm, keys, root))

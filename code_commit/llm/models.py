@@ -248,12 +248,10 @@ def context_window(choice: ModelChoice, settings: Settings) -> int | None:
     return settings.context_window or (model.context_window if model else None)
 
 
-def longest_prompt(choice: ModelChoice, settings: Settings) -> int | None:
-    """Return the most tokens of a prompt beside its answer, for the model and its fallback; None if unknown."""
-    longest, fallback = _room_beside_answer(choice, settings), choose_fallback(choice, settings)
-    return min(
-        filter(None, (longest, longest_prompt(fallback.choice, fallback.settings) if fallback else None)), default=None
-    )
+def longest_prompt(llm: LlmConfig) -> int | None:
+    """Return the most tokens of a prompt beside its answer, for the LLM and its fallback; None if unknown."""
+    rooms = (_room_beside_answer(each.choice, each.settings) for each in (llm, llm.fallback) if each)
+    return min(filter(None, rooms), default=None)
 
 
 def _room_beside_answer(choice: ModelChoice, settings: Settings) -> int | None:

@@ -15,7 +15,7 @@ from code_commit.exchange import CHARACTERS_PER_TOKEN, Prompt
 from code_commit.llm.ledger import Ledger
 from code_commit.llm.models import explain_misfit, longest_prompt
 from code_commit.llm.money import LEAST_OUTPUT, bid_for, require_money
-from code_commit.llm.vendor import ModelChoice, most_tokens
+from code_commit.llm.vendor import LlmConfig, ModelChoice, most_tokens
 from code_commit.settings import USER, Price, Settings
 
 SOL = ModelChoice("openai", "gpt-6.2-sol")
@@ -57,7 +57,7 @@ def test_a_prompt_that_does_not_fit_names_the_sizes_of_its_parts():
 )
 def test_a_prompt_fits_that_leaves_room_for_the_answer(model, longest):
     """The same length is that to which a codebase is made to fit."""
-    assert longest_prompt(model, Settings()) == longest
+    assert longest_prompt(LlmConfig(model, None, Settings())) == longest
     prompts = (Prompt("", "", "x" * round(CHARACTERS_PER_TOKEN * tokens)) for tokens in (longest, longest + 1))
     assert [explain_misfit(model, Settings(), prompt) is None for prompt in prompts] == [True, False]
 

@@ -64,7 +64,7 @@ def test_a_server_is_asked_for_its_window(facts, window):
     assert llm.tells_progress == ("default_generation_settings" in str(facts))
     assert not server.requests
     if window:
-        assert longest_prompt(llm.choice, llm.settings) == window * 3 // 4
+        assert longest_prompt(llm) == window * 3 // 4
 
 
 def test_a_prompt_that_the_server_would_cut_is_refused_before_it_is_sent(project_folder, run_code_commit):

@@ -14,7 +14,7 @@ from code_commit.llm.keys import ApiKey, Keys
 from code_commit.llm.ledger import ROUNDING
 from code_commit.llm.models import VENDORS, choose_fallback, choose_model, context_window, longest_prompt
 from code_commit.llm.money import bid_for, cost_of, price_of, require_money
-from code_commit.llm.vendor import ModelChoice, estimate_tokens, most_tokens
+from code_commit.llm.vendor import LlmConfig, ModelChoice, estimate_tokens, most_tokens
 from code_commit.settings import COMMAND_LINE, Price, Settings
 
 NOW = Settings()
@@ -220,12 +220,14 @@ def test_a_fallback_that_is_unknown_is_named_by_its_own_setting():
 
 def test_a_prompt_has_the_room_of_the_smaller_window_each_with_its_own_answer():
     small, large = "anthropic:claude-sonnet-4-5-20250929", "openai:gpt-6.2-sol"
-    alone = {name: longest_prompt(choose_model(name), NOW) for name in (small, large)}
+    alone = {name: longest_prompt(LlmConfig(choose_model(name), None, NOW)) for name in (small, large)}
     assert alone[small] < alone[large]
     for model, other in ((small, large), (large, small)):
-        assert longest_prompt(choose_model(model), Settings(fallback_model=other)) == alone[small]
+        fallback = LlmConfig(choose_model(other), None, NOW)
+        assert longest_prompt(LlmConfig(choose_model(model), None, NOW, fallback)) == alone[small]
     mine = Settings(fallback_model=small, context_window=8_000, max_output_tokens=1_000)
-    assert longest_prompt(choose_model(large), mine) == 7_000, "the window that is set is the run's own"
+    llm = LlmConfig(choose_model(large), None, mine, choose_fallback(choose_model(large), mine))
+    assert longest_prompt(llm) == 7_000, "the window that is set is the run's own"
 
 
 def test_too_little_money_tells_what_the_least_answer_needs_and_what_is_enough():

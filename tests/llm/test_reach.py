@@ -162,7 +162,10 @@ def test_a_fallback_or_chooser_of_another_provider_has_its_own_address_and_windo
     write(project.agent_config, f'model = "chat:m"\nbase_url = "{THEIRS}"\n{settings}')
     settings, keys = load_settings(project, {}, {}), Keys({"openai": ApiKey("openai", KEY, "a test")})
     own = choose_model(settings.model)
-    for llm in (choose_selector(settings, own, keys, project.root), choose_fallback(own, settings)):
+    for llm in (
+        choose_selector(settings, LlmConfig(own, None, settings), keys, project.root),
+        choose_fallback(own, settings),
+    ):
         assert check_base_url(llm.choice, llm.settings) == "https://api.openai.com/v1"
         assert context_window(llm.choice, llm.settings) == context_window(llm.choice, Settings()) > 9000
 
