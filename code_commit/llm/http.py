@@ -44,7 +44,7 @@ class Endpoint(NamedTuple):
     tells_progress: bool = False
     path: str = ""  # of the requests, below the address
     is_vendors: bool = False  # whether the address is the vendor's own
-    role: str = ""  # "fallback" for a model that took over
+    role: str = ""  # "fallback" or "select", as in LlmConfig
 
     @property
     def host(self) -> str:
@@ -57,11 +57,11 @@ class Endpoint(NamedTuple):
 
     @property
     def address_option(self) -> str:
-        return f"--{self.role and 'fallback-'}base-url"
+        return f"--{'fallback-' * (self.role == 'fallback')}base-url"
 
     @property
     def model_option(self) -> str:
-        return f"--{self.role and 'fallback-'}model"
+        return f"--{self.role and f'{self.role}-'}model"
 
     @property
     def is_local(self) -> bool:

@@ -188,5 +188,5 @@ def choose_selector(settings: Settings, own: LlmConfig, keys: Keys, root: Path) 
     check_base_url(choice, settings)
     if settings.max_cost is not None and choice.provider != "replay":
         require_price(choice, settings)
-    llm = LlmConfig(choice, None, settings)
+    llm = LlmConfig(choice, None, settings, role="select")
     return llm._replace(key=key_of(llm, keys, root))

@@ -77,7 +77,7 @@ class LlmConfig(NamedTuple):
     settings: Settings
     fallback: "LlmConfig | None" = None
     tells_progress: bool = False  # as llama.cpp's server can
-    role: str = ""  # "fallback", which stands before the names of its settings
+    role: str = ""  # "fallback" or "select", which stands before the names of its settings
 
     def share_keys(self, redactor: Redactor) -> None:
         """Let a redactor censor the keys that programs print, the fallback's too."""
