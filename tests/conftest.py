@@ -21,6 +21,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from code_commit.build import choose_sandbox
+from code_commit.llm.http import Timing
 from code_commit.project import find_project
 from code_commit.runs.record import load_run_record
 from code_commit.settings import Settings
@@ -184,6 +185,13 @@ def fresh_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.rmtree(root / ".git" / unneeded, ignore_errors=True)
     (root / ".git/hooks").mkdir()
     return root
+
+
+@pytest.fixture
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pause before a request is repeated, and none before a job is polled."""
+    defaults = Timing()._replace(first_backoff=0.0, first_poll=0.0)
+    monkeypatch.setattr(Timing.__new__, "__defaults__", tuple(defaults))
 
 
 @pytest.fixture

@@ -159,8 +159,8 @@ def _texts(value: Any) -> Iterator[str]:
 class Script(FakeServer):
     """A server that plays its turns, one for each request for an answer."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, facts: Mapping[str, Any] | None = None) -> None:
+        super().__init__(facts=facts)
         self.script: list[Turn] = []
         self.played: list[Played] = []
         self.holds_jobs = False

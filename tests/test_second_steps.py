@@ -14,7 +14,7 @@ from accounts import RunAccount
 from scripted_llm import FIRST, Script, turns
 from stories import Story
 
-from code_commit.llm.http import Timing
+pytestmark = pytest.mark.usefixtures("no_waits")
 
 OTHER = {"chat": "anthropic", "openai": "chat", "anthropic": "gemini", "gemini": "openai"}  # provider of the fallback
 MOMENTS = {  # the file of the log that was written last, and how often run.json was since
@@ -29,13 +29,6 @@ KILLED = {
     "anthropic": {"rollup": "fit", "context_window": 18_000},  # tokens: the first prompt fits, no later one does
     "gemini": {"prompt_layout": "short"},
 }
-
-
-@pytest.fixture(autouse=True)
-def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No pause before a request is repeated, and none before a job is polled."""
-    defaults = Timing()._replace(first_backoff=0.0, first_poll=0.0)
-    monkeypatch.setattr(Timing.__new__, "__defaults__", tuple(defaults))
 
 
 @pytest.fixture
