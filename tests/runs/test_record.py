@@ -1,6 +1,7 @@
 """A log that an older version has written (see older_log/README.md) is shown, undone and resumed by this one."""
 
 import json
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -191,6 +192,22 @@ def test_what_was_killed_before_it_applied_is_resumed(root: Path, run_code_commi
     resumed = record(root, KILLED_BEFORE_APPLYING)
     assert [(attempt["verdict"], attempt["build"]["exit_code"]) for attempt in resumed["attempts"]] == [("applied", 0)]
     assert (root / "greeting.sh").read_text() == "#!/bin/sh\necho hallo\n"
+
+
+def test_a_run_of_1_0_0_is_shown_counted_resumed_and_undone(root: Path, before: dict, run_code_commit: Run):
+    logs = root / "agent-config/logs"
+    shutil.rmtree(logs)
+    (run,) = (path.name for path in (DATA / "of-1.0.0").iterdir())
+    shutil.copytree(DATA / "of-1.0.0", logs)
+    assert f"{run.replace('-committing-code', '')}  killed" in run_code_commit(root, "log").stdout
+    assert "attempt 1 (initial)" in run_code_commit(root, "log", run).stdout
+    done = run_code_commit(root, "resume")
+    assert done.returncode == 0, done.stderr
+    assert [attempt["build"]["exit_code"] for attempt in record(root, run)["attempts"]] == [1, 0]
+    (counted,) = json.loads(run_code_commit(root, "log", "--stats", "--json").stdout)
+    assert (counted["runs"], counted["passed"]) == (1, {"2": 1})
+    assert run_code_commit(root, "undo").returncode == 0
+    assert tree(root)["list.txt"] == before["list.txt"]
 
 
 PAID = {"finish_reason": "stop", "seconds": 1.0, "cost_usd": 0.25}
