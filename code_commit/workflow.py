@@ -82,12 +82,12 @@ def attempt_loop(run: Run) -> RunRecord:
 def _ends_run(run: Run, attempt: Attempt, rejection: RejectedResponseError) -> bool:
     """Tell whether the run ends with this rejection. Let it name a reason that was shown for an earlier attempt alone.
 
-    It does after the last attempt, with `--on-rejected stop`, without approval, and if a second answer is cut off.
+    It does after the last attempt, with `--on-rejected stop`, without approval, and if a second answer is not whole.
     """
     settings, earlier = run.plan.settings, run.log.record.attempts[: attempt.number - 1]
     asks = isinstance(rejection, FilesAskedError)
     is_last = attempt.number == most_attempts(settings) or (settings.on_rejected == "stop" and not asks)
-    was_told = attempt.cut_off and earlier and earlier[-1].cut_off
+    was_told = attempt.incomplete and earlier and earlier[-1].incomplete
     ends = bool(is_last or was_told or isinstance(rejection, NotApprovedError))
     if ends and not asks and attempt.reasons in [done.reasons for done in earlier]:
         rejection.name_reason(rejection_of(attempt))

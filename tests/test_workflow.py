@@ -318,6 +318,18 @@ def test_an_answer_that_was_cut_off_is_asked_for_once_more_and_shorter(project_f
         assert (attempt["cut_off"], [each["rule"] for each in attempt["rejections"]]) == (True, ["cut-off"])
 
 
+def test_two_empty_answers_in_a_row_end_the_run_and_are_paid_for(project_folder: Path, run_code_commit: Run):
+    from fake_apis import Answer
+
+    give_key(project_folder, "openai-key.txt")
+    with FakeServer(answers=["no block", *[Answer(ending="empty")] * 3]) as server:
+        done = run_code_commit(project_folder, "--model", "openai", "--base-url", server.base_url("openai"))
+    assert (done.returncode, len(server.jobs)) == (4, 3), done.stderr
+    assert "only thoughts, 15 tokens of them" in done.stderr
+    record = load_run_record((the_log(project_folder) / "run.json").read_bytes())
+    assert record.totals.usage.output == 3 * Answer().output_tokens
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGHUP, 129), (signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_build_and_the_run(number, code, project_folder: Path):
     recorded(project_folder, RIGHT)
@@ -705,10 +717,11 @@ def test_a_refusal_goes_back_where_another_answer_is_wanted_and_leaves_no_change
 
 
 ENDS = {
-    # which of the rejected answers were cut off, why the latest is rejected, settings; whether the run ends
+    # which of the rejected answers were not whole, why the latest is rejected, settings; whether the run ends
     "the first": ([False], RejectedResponseError(()), {}, False),
     "cut off": ([True], RejectedResponseError(()), {}, False),
     "cut off twice": ([True, True], RejectedResponseError(()), {}, True),
+    "cut off, then without a word": ([True, "empty"], RejectedResponseError(()), {}, True),
     "cut off after another reason": ([False, True], RejectedResponseError(()), {}, False),
     "cut off, not at once after the first such": ([True, False, True], RejectedResponseError(()), {}, False),
     "another reason after a cut": ([True, False], RejectedResponseError(()), {}, False),
@@ -725,7 +738,10 @@ ENDS = {
 @pytest.mark.parametrize(("cuts", "rejection", "settings", "ends"), ENDS.values(), ids=ENDS)
 def test_a_rejection_ends_the_run_where_another_answer_is_not_wanted(cuts, rejection, settings, ends):
     why = [Violation("", 0, "no-block", "no")]
-    attempts = [Attempt(number, "retry", cut_off=cut, rejections=why) for number, cut in enumerate(cuts, start=1)]
+    attempts = [
+        Attempt(number, "retry", incomplete=str(cut) if cut else None, rejections=why)
+        for number, cut in enumerate(cuts, start=1)
+    ]
     log, plan = (
         SimpleNamespace(record=SimpleNamespace(attempts=attempts)),
         SimpleNamespace(settings=Settings(**settings)),
