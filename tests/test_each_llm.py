@@ -184,10 +184,18 @@ def test_a_lost_answer_counts_with_its_highest_cost(case: Case):
 
 
 def test_an_answer_that_is_cut_off_is_told_and_not_used(case: Case):
-    done = case.run("cut", "right")
-    assert (done.code, len(case.plays)) == (0, 2), done.err
+    done = case.run("cut", "right", stream=False)
+    assert (done.code, [bool(play.request.body.get("stream")) for play in case.plays]) == (0, [False] * 2), done.err
     assert (case.attempt["cut_off"], case.attempt["verdict"]) == (True, "rejected")
     assert "--max-output-tokens" in done.err
+
+
+def test_headers_go_to_the_address_beside_which_they_stand(case: Case):
+    """A fallback of the same provider may have another one; the chooser of that provider is asked at the run's."""
+    case.other = case.other._replace(name="anthropic:beta")
+    assert case.run("right").code == 0
+    tenants = [play.request.headers.get("x-tenant") for play in case.plays]
+    assert tenants == [None if case.role == "fallback" else TENANT]
 
 
 def test_an_answer_by_another_model_is_told(case: Case):
@@ -246,7 +254,8 @@ def test_its_prompt_has_room_in_the_window_that_its_own_server_tells(rollup: str
         case.address = lambda model: f"{case.server.url}{'/other' * (model is case.other)}/v1"
         if case.role == "chooser":  # at the address of the run's model
             case.other, case.address = case.other._replace(name="chat:beta"), lambda _: f"{case.server.url}/v1"
-        done = case.run("right", rollup=rollup, max_output_tokens=None)
+        of_first = 10**6 if case.role != "first" else None  # which applies to no other
+        done = case.run("right", rollup=rollup, max_output_tokens=None, context_window=of_first)
     if (rollup, case.role) in (("file", "first"), ("file", "fallback")):
         assert (done.code, case.server.played) == (2, [])
         assert f"the prompt does not fit {case.own.name}" in done.err
@@ -255,17 +264,14 @@ def test_its_prompt_has_room_in_the_window_that_its_own_server_tells(rollup: str
     assert [estimate_tokens(play.prompt) < WINDOW for play in case.plays] == [True]
 
 
-@pytest.mark.parametrize("case", ["chat"], indirect=True)
 def test_the_key_of_its_program_is_made_anew_when_it_is_refused(case: Case, tmp_path: Path, user: Path):
-    """All models are at the address for which the program is."""
+    """The program is for the address of its vendor, where the other LLM is not."""
     program = tmp_path / "key"
     program.write_text(KEY_PROGRAM.format(calls=tmp_path / "calls"))
     program.chmod(0o700)
-    case.other = case.other._replace(name="chat:beta", place="own")
-    address = {"model": "chat:alpha", "base_url": case.address(case.own)}
-    lines = [f"{name} = {json.dumps(value)}\n" for name, value in (address | {"key_command": str(program)}).items()]
-    (user / "config.toml").write_text("".join(lines))
-    done = case.run("refused", "right")
+    (user / "config.toml").write_text(f'model = "{case.own.name}"\nkey_command = "{program}"\n')
+    vendors = {"first": {"base_url": None}, "fallback": {"fallback_base_url": None}, "chooser": {}}
+    done = case.run("refused", "right", **vendors[case.role])
     assert done.code == 0, done.err
     sent = [play.request.headers["authorization"] for play in case.plays]
     assert sent == [f"Bearer test-key-of-program-{number:08d}" for number in (1, 2)]
