@@ -46,12 +46,6 @@ _PARTS = {  # of rows, in a notation of theirs: a space is `[ \t]+`, and ` *` is
         |extension|fn|fun|func|function|impl|interface|macro|message|module|namespace|object|proc|protocol|record|rpc
         |service|struct|sub|trait|type|typedef|union)\b (?=[\w(*<])(?:\([^)\n]*\) *|<[^>\n]*> *)?([\w.:]*).*
     """,
-    "SHELL": r"""
-        <WORDS>|([\w:.-]+) *\(\) *\{?.*
-    """,
-    "SCRIPT": r"""
-        <WORDS>|export (?:const|let|var) (\w+).*|(?:const|let|var) (\w+) *=.*(?:=>|\bfunction\b|require\().*
-    """,
     "MEMBER": r"""
         <WORDS>|(?:(?:public|private|protected|internal|static|final|abstract|override|virtual|async
         |synchronized) )+(?:[\w.,<>\[\]?\x20]+[\x20\t])?(\w+) *\(.*
@@ -184,8 +178,8 @@ _ROWS = {  # by the suffixes of languages
             |recursive|clustered|external|virtual|constraint|definer *= *\S+) )*(?:aggregate|database|domain|event
             |extension|function|index|macro|materialized view|operator|package(?: body)?|policy|procedure|proc
             |publication|role|rule|schema|sequence|server|synonym|table|trigger|type|user
-            |view) (?:concurrently )?(?:if not exists )?([\w.\"`\[\]]+).*|alter table (?:onl
-            y |if exists )*([\w.\"`\[\]]+).*)
+            |view) (?:concurrently )?(?:if not exists )?([\w.\"`\[\]]+).*
+            |alter table (?:only |if exists )*([\w.\"`\[\]]+).*)
         """,
     ),
     "tf tfvars hcl nomad": (
@@ -283,12 +277,7 @@ _ROWS = {  # by the suffixes of languages
             <WORDS>|function!? ([\w:#.-]+).*
         """,
     ),
-    "py pyi": (
-        "hash",
-        r"""
-            <WORDS>
-        """,
-    ),
+    "py pyi": ("hash", "<WORDS>"),
     "pyx pxd": (
         "hash",
         r"""
@@ -322,12 +311,7 @@ _ROWS = {  # by the suffixes of languages
             <WORDS>|(?:[A-Z]\w*\.)?(?:describe|context|feature|it|scenario)[\x20\t(]+(.*?)(?:[\x20\t]do)?
         """,
     ),
-    "sh bash zsh ksh": (
-        "hash",
-        r"""
-            <SHELL>
-        """,
-    ),
+    "sh bash zsh ksh": ("hash", r"<WORDS>|([\w:.-]+) *\(\) *\{?.*"),
     "rs": (
         "c",
         r"""
@@ -360,16 +344,12 @@ _ROWS = {  # by the suffixes of languages
             <WORDS>|(?<![^\n])(?:var|const) (\w+).*
         """,
     ),
-    "java cs php": (
-        "c",
-        r"""
-            <MEMBER>
-        """,
-    ),
+    "java cs php": ("c", "<MEMBER>"),
     "js jsx mjs cjs ts tsx mts cts": (
         "c",
         r"""
-            <SCRIPT>|(?:(?:async|static|get|set|public|private|protected
+            <WORDS>|export (?:const|let|var) (\w+).*|(?:const|let|var) (\w+) *=.*(?:=>|\bfunction\b|require\().*
+            |(?:(?:async|static|get|set|public|private|protected
             |readonly) )*<NO_CALL>(\w+)\([^()\n]*\)(?: *:.*?)? *\{
         """,
     ),
