@@ -19,10 +19,12 @@ from story_log import Done, call, dollars, near
 
 from code_commit.llm.models import VENDORS
 from code_commit.llm.vendor import estimate_tokens
+from code_commit.settings import Facet, settings_for
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 
 EFFORT, TENANT, WINDOW = "of-some-effort", "name-of-a-tenant", 6_000
+ADDRESSES = ("base_url", "fallback_base_url")
 KEY_PROGRAM = """\
 #!/bin/sh
 echo x >>{calls}
@@ -59,6 +61,7 @@ class Case:
 
     def __init__(self, role: str, root: Path, server: Teller, patch: pytest.MonkeyPatch, provider: str) -> None:
         self.role, self.root, self.server, self.plays = role, root, server, list[Played]()
+        self.by_option: Sequence[str] = ()  # the settings that are options, not of config.toml
         another = "openai" if provider == "anthropic" else "anthropic"
         self.own = Model(f"{provider}:alpha", "own", 300.0, 1100.0, 50.0, 200.0)
         self.other = Model(f"{another}:beta", "other", 0.07, 0.13, 0.017, 0.019)
@@ -82,6 +85,7 @@ class Case:
             settings = {"fallback_model": self.own.name, "fallback_base_url": self.address(self.own)} | settings
         if self.role == "chooser":
             settings |= {"rollup": "select", "select_model": self.own.name}
+        words = [f"--{name.replace('_', '-')}={settings.pop(name)}" for name in self.by_option if name in settings]
         text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items() if value is not None)
         text += f'[headers]\nX-Tenant = "{TENANT}"\n'
         for model in (self.own, self.other):
@@ -94,7 +98,7 @@ class Case:
         before = turns("gone", start=60) if self.role == "fallback" else []
         after = turns("right", start=50) if self.role == "chooser" else []
         self.server.script = [*before, *self.made(*kinds), *after]
-        return self.command("run", "--json")
+        return self.command("run", "--json", *words)
 
     def made(self, *kinds: str) -> list[Turn]:
         """Return the turns; in the role of a chooser the last one chooses files."""
@@ -190,12 +194,15 @@ def test_an_answer_that_is_cut_off_is_told_and_not_used(case: Case):
     assert "--max-output-tokens" in done.err
 
 
-def test_headers_go_to_the_address_beside_which_they_stand(case: Case):
-    """A fallback of the same provider may have another one; the chooser of that provider is asked at the run's."""
-    case.other = case.other._replace(name="anthropic:beta")
-    assert case.run("right").code == 0
+@pytest.mark.parametrize("other", ["anthropic:beta", "openai:beta"])
+def test_headers_that_stand_alone_go_to_the_address_of_the_runs_model(other: str, case: Case):
+    """A fallback of the same provider may have another address; the chooser of that provider is asked at the run's."""
+    case.other, case.by_option = case.other._replace(name=other), settings_for(Facet.MODEL) + ADDRESSES
+    done = case.run("right")
+    assert done.code == 0, done.err
     tenants = [play.request.headers.get("x-tenant") for play in case.plays]
-    assert tenants == [None if case.role == "fallback" else TENANT]
+    is_there = case.role == "first" or (case.role == "chooser" and other.startswith("anthropic:"))
+    assert tenants == [TENANT if is_there else None]
 
 
 def test_an_answer_by_another_model_is_told(case: Case):
@@ -242,7 +249,8 @@ def test_its_job_is_fetched_and_not_asked_for_again(case: Case):
 @pytest.mark.parametrize("case", ["chat"], indirect=True)
 @pytest.mark.parametrize("rollup", ["file", "fit"])
 def test_its_prompt_has_room_in_the_window_that_its_own_server_tells(rollup: str, case: Case):
-    files = {f"part_{number}.txt": f"value of part {number}\n" * 50 for number in range(60)}
+    lines = "".join(f"def value_of_part_{line}(first, second):\n    return {line}\n\n\n" for line in range(50))
+    files = {f"part_{number}.py": lines for number in range(60)}
     (case.root / "agent-config/codeRollup.txt").write_text(
         "".join(f"--- {name} ---\n{files[name]}\n" for name in files)
     )
