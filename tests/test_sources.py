@@ -356,6 +356,7 @@ def test_init_user_writes_it_once(project_folder, run_code_commit: Run):
     file.write_text("max_repairs = 9\n")
     again = run_code_commit(project_folder, "init", "--user")
     assert (again.returncode, file.read_text()) == (0, "max_repairs = 9\n")
+    assert again.stdout == "~/.config/code-commit/config.toml exists already; nothing was written.\n"
     done = run_code_commit(project_folder, "init", "--user", env={"XDG_CONFIG_HOME": str(project_folder)})
     assert (done.returncode, (project_folder / "code-commit").exists()) == (2, False)
     assert "set $XDG_CONFIG_HOME" in done.stderr

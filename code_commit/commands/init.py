@@ -119,7 +119,8 @@ def run(arguments: Arguments) -> int:
 
 
 def _print_lines(lines: Sequence[str]) -> None:
-    print_text("\n".join(row for line in lines for row in wrapped(line, terminal_width() or 80)))
+    for line in lines:
+        print_text("\n".join(wrapped(line, terminal_width() or 80)))
 
 
 def _write_users_own() -> int:
