@@ -137,7 +137,7 @@ def _add_declared(parser: argparse.ArgumentParser, annotations: Mapping[str, Any
     for name, annotation in declared.items():
         kind, (metavar, help_text, *more) = annotation.__origin__, annotation.__metadata__
         form: dict[str, Any] = {"metavar": metavar, "help": help_text, **(more[0] if more else {})}
-        flag, complete = form.pop("flag", f"--{name.replace('_', '-')}"), form.pop("complete", None)
+        flag = form.pop("flag", f"--{name.replace('_', '-')}")
         if kind is bool:
             del form["metavar"]
             form["action"] = "store_true"
@@ -146,9 +146,7 @@ def _add_declared(parser: argparse.ArgumentParser, annotations: Mapping[str, Any
         place: Any = parser
         if form.pop("alone", False):
             place = alone = alone or parser.add_mutually_exclusive_group()
-        action = place.add_argument(*filter(None, [flag]), dest=name, **form)
-        if complete:
-            action.complete = complete  # as shtab reads it
+        place.add_argument(*filter(None, [flag]), dest=name, **form)
 
 
 def make_parser(*, whole: bool = False) -> "CommandParser":
@@ -211,6 +209,8 @@ class _Paragraph(argparse.Action):
 
 
 PARAGRAPHS = {"flag": "-m", "action": _Paragraph}
+RUN = {"flag": "", "nargs": "?"}
+HOW_NAMED = "the beginning of its name, latest, or -1, -2 from the end"  # as `find_run_folders` reads it
 
 
 class _Misplaced(argparse._SubParsersAction):  # type: ignore[type-arg] # noqa: SLF001 - the action of add_subparsers

@@ -17,7 +17,7 @@ from typing import Annotated, NamedTuple
 from code_commit.apply.restore import changed_since, find_changed
 from code_commit.apply.snapshot import first_states, left_states, load_contents, load_layers, read_original
 from code_commit.changes import AppliedChange
-from code_commit.commands import CommandParser
+from code_commit.commands import HOW_NAMED, RUN, CommandParser
 from code_commit.commands.output import (
     answering,
     coloured_diff,
@@ -32,15 +32,7 @@ from code_commit.files import read_regular_file
 from code_commit.git import Repository, UnansweredError
 from code_commit.project import Project
 from code_commit.runs.diff import FileEdit, diff_files, known_text
-from code_commit.runs.list import (
-    HOW_NAMED,
-    RUN,
-    find_run_folders,
-    name_idle,
-    pass_over_idle,
-    read_run,
-    short_name,
-)
+from code_commit.runs.list import find_run_folders, name_idle, pass_over_idle, read_run, short_name
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import BUILT_DIFF, RunRecord
 from code_commit.runs.words import change_rows, check_lines, listed, rewritten_by_build

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from code_commit.apply.lock import lock_tree
+from code_commit.commands import HOW_NAMED, RUN
 from code_commit.commands.diff import net_diff
 from code_commit.commands.output import (
     answering,
@@ -26,8 +27,6 @@ from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.runs import words
 from code_commit.runs.list import (
-    HOW_NAMED,
-    RUN,
     UnreadableRun,
     argument_of,
     find_run,

@@ -18,6 +18,7 @@ from code_commit.check import RunInputs, plan_run
 from code_commit.check.plan import logged_in
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase, parse_codebase
+from code_commit.commands import HOW_NAMED, RUN
 from code_commit.commands.approve import approval_of
 from code_commit.commands.output import Output, recording, show_end
 from code_commit.commands.rollup import make_rollup
@@ -32,8 +33,6 @@ from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project
 from code_commit.regex import regex
 from code_commit.runs.list import (
-    HOW_NAMED,
-    RUN,
     UnreadableRun,
     argument_of,
     changed_files,

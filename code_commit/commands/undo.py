@@ -11,6 +11,7 @@ from code_commit.apply.failures import ChangedSinceError
 from code_commit.apply.lock import is_locked, lock_tree
 from code_commit.apply.recover import recover
 from code_commit.apply.restore import UndoScope, find_changed, ownership_warnings, plan_undo, restore
+from code_commit.commands import HOW_NAMED, RUN
 from code_commit.commands.output import recording
 from code_commit.errors import EXIT_SUCCESS, ApplyError, LogError, NotSetUpError
 from code_commit.git import match_patterns
@@ -20,8 +21,6 @@ from code_commit.project import Project
 from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.diff import FileEdit
 from code_commit.runs.list import (
-    HOW_NAMED,
-    RUN,
     changed_files,
     find_run_folders,
     is_earlier,

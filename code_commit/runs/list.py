@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.files import read_regular_file
-from code_commit.project import AGENT_CONFIG, LOG_FOLDER_SUFFIX, Project
+from code_commit.project import LOG_FOLDER_SUFFIX, Project
 from code_commit.regex import regex
 from code_commit.runs.record import SCHEMA_VERSION, RunRecord, load_run_record
 from code_commit.status import Status
@@ -21,15 +21,6 @@ from code_commit.terminal import shown
 
 # the time, and the number within that second (before the suffix in older logs)
 _LOG_FOLDER = regex(rf"(\d{{4}}(?:-\d\d){{5}})(?:-(\d+))?{LOG_FOLDER_SUFFIX}(?:-(\d+))?")
-_RUNS = f"$(command ls {AGENT_CONFIG}/logs 2>/dev/null)"
-_COMPLETION = {
-    "bash": "_code_commit_runs",
-    "zsh": f"(latest {_RUNS})",
-    "fish": f"latest {_RUNS}",
-    "preamble": {"bash": f'_code_commit_runs() {{ compgen -W "latest {_RUNS}" -- "$1"; }}'},
-}
-RUN = {"flag": "", "nargs": "?", "complete": _COMPLETION}  # as the argument of a command
-HOW_NAMED = "the beginning of its name, latest, or -1, -2 from the end"
 _MOMENT = "%Y-%m-%d-%H-%M-%S"
 _MOST_IN_A_SECOND = 9
 _DAY, _ASIDE = 24 * 3600, ".removed-"
