@@ -92,7 +92,7 @@ def _ends_run(run: Run, attempt: Attempt, rejection: RejectedResponseError) -> b
     if ends and not asks and attempt.reasons in [done.reasons for done in earlier]:
         rejection.name_reason(rejection_of(attempt))
     is_formless = {violation.rule for violation in rejection.violations} == {"no-block"}
-    if ends and is_formless and run.plan.llm.choice.provider == "chat" and settings.prompt_layout != "short":
+    if ends and is_formless and attempt.model.startswith("chat:") and settings.prompt_layout != "short":
         rejection.complaint += "\nA small model does better with --prompt-layout short."
     return ends
 
