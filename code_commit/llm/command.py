@@ -6,7 +6,7 @@ It runs in an empty folder, so that an agent's command finds no tree that it cou
 from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, RequestBody, Response
 from code_commit.llm.programs import run_program, words_of
-from code_commit.llm.replay import LocalLLM
+from code_commit.llm.replay import LLMWithoutAPI
 from code_commit.llm.vendor import LlmConfig, Vendor
 from code_commit.project import Project
 from code_commit.redaction import whole_characters
@@ -22,7 +22,7 @@ _ROOM = 1_000_000  # bytes of the disk for an answer
 _MOST_SAID = 600  # characters of the end of stderr in a message
 
 
-class CommandLLM(LocalLLM):
+class CommandLLM(LLMWithoutAPI):
     """Runs the program once for each call. It is not run again after an error, and has no price."""
 
     finish_reason = "exit code 0"

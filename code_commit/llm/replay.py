@@ -13,8 +13,8 @@ from code_commit.terminal import shown
 VENDOR = Vendor(name="replay", names="a folder of recorded responses", sample="replay:FOLDER")
 
 
-class LocalLLM:
-    """An LLM without an API: nothing is open between two calls, and it has no background jobs."""
+class LLMWithoutAPI:
+    """Has nothing open between two calls, no retries and no background jobs."""
 
     finish_reason: str
     cost_usd: float | None = None
@@ -47,7 +47,7 @@ class LocalLLM:
         return response
 
 
-class ReplayLLM(LocalLLM):
+class ReplayLLM(LLMWithoutAPI):
     """Answers from a folder, relative to the project's root. No network, no cost."""
 
     finish_reason = "replayed"
