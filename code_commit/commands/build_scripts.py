@@ -145,7 +145,7 @@ def _find_unbuilt(project: Folder, parts: Sequence[_Part]) -> list[_Language]:
         elif language := code_languages().get(f"*.{suffix}"):
             others.setdefault(language, []).append(name)
     most = max(others, key=lambda language: len(others[language]), default="")
-    if len(others.get(most, "")) > max(map(len, files.values()), default=_FEW):
+    if len(others.get(most, "")) > max([_FEW, *map(len, files.values())]):
         files[most] = others[most]
     counts = Counter({language: len(names) for language, names in files.items()})
     known = {language for part in parts for language in part.kind.get("languages", part.kind["name"]).split()}

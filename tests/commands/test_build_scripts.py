@@ -741,6 +741,11 @@ PARTS = {
         "JavaScript",
         "",
     ),
+    "two such files beside one of the language that is built": (
+        {"go.mod": "", "tools/go.mod": "", "main.go": ""},
+        "Go",
+        "",
+    ),
     "fewer files of it": (
         {"a.py": "", **dict.fromkeys(["b.py", "c.py", "d.py", "a.adb", "b.adb", "c.adb"], "")},
         "Python",
