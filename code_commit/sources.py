@@ -3,7 +3,8 @@
 import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,15 @@ def read_user_settings(project: Project | None, environment: Mapping[str, str], 
         problems.append(f"environment variable {USER_VARIABLE} must be off or on: it names no folder")
     path = find_user_folder(project, environment).file(CONFIG_FILE)
     return _read_config_file(path, path_in_words(path), problems) if path else {}
+
+
+def read_tables(project: Project, environment: Mapping[str, str] = os.environ) -> Iterator[dict[str, Any]]:
+    """Yield the user's own config.toml and the project's, unchecked, {} for one that cannot be read."""
+    for path in (find_user_folder(project, environment).file(CONFIG_FILE), project.config_file):
+        table = {}
+        with suppress(OSError, ValueError):
+            table = tomllib.loads(read_regular_file(path).decode()) if path else {}
+        yield table
 
 
 def _read_config_file(path: Path, shown_path: str, problems: list[str]) -> dict[str, Any]:

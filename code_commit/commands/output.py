@@ -12,12 +12,13 @@ from code_commit.apply.recover import HALF_CHANGED, is_half_changed
 from code_commit.changes import RejectedResponseError
 from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted, OutputError, known_error
 from code_commit.interrupts import hold_signals
-from code_commit.llm.keys import find_secrets, read_table
-from code_commit.project import CONFIG_FILE, Project, find_project, find_user_folder
+from code_commit.llm.keys import find_secrets
+from code_commit.project import Project, find_project
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import Command, Event, RunRecord, error_facts, utc_timestamp
 from code_commit.settings import ENVIRONMENT_PREFIX, OPTIONS, Options
+from code_commit.sources import read_tables
 from code_commit.status import Status
 from code_commit.terminal import shown, shown_json
 from code_commit.version import __version__
@@ -124,10 +125,8 @@ class Output(NamedTuple):
 
 def output_of(options: Options) -> Output:
     """Read the three from options, environment and both config.toml, even beside unfit settings."""
-    told: dict[str, object] = {}
-    folder = current_folder()
-    for file in (find_user_folder(folder).file(CONFIG_FILE), folder.config_file):
-        told |= read_table(file)
+    own, of_project = read_tables(current_folder())
+    told = own | of_project
     for name in Output._fields:
         with suppress(KeyError, ValueError):
             told[name] = OPTIONS[name].parse(os.environ[ENVIRONMENT_PREFIX + name.upper()])

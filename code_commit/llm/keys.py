@@ -2,11 +2,9 @@
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from code_commit.errors import NoKeyError, NotSetUpError
 from code_commit.files import explain_unread, read_regular_file
@@ -16,10 +14,11 @@ from code_commit.llm.programs import KeyProgram
 from code_commit.llm.reach import header_secrets, reach_of
 from code_commit.llm.vendor import SHORTEST_KEY_HERE, ApiKey, LlmConfig
 from code_commit.paths.random_values import is_mixed
-from code_commit.project import AGENT_CONFIG, CONFIG_FILE, Project, find_user_folder, shown_path
+from code_commit.project import AGENT_CONFIG, Project, find_user_folder, shown_path
 from code_commit.regex import regex
 from code_commit.runs.words import count
 from code_commit.settings import KEYS_VARIABLE, Settings
+from code_commit.sources import read_tables
 from code_commit.terminal import shown
 
 KEY_VARIABLES = {vendor.name: vendor.key_variable for vendor in VENDORS.values() if vendor.key_variable}
@@ -90,17 +89,7 @@ def key_of(llm: LlmConfig, keys: Keys, root: Path) -> ApiKey | None:
 
 
 def _header_secrets(project: Project, environment: Mapping[str, str]) -> list[str]:
-    own, of_project = (
-        read_table(path) for path in (find_user_folder(project, environment).file(CONFIG_FILE), project.config_file)
-    )
-    return header_secrets(own, of_project, environment)
-
-
-def read_table(path: Path | None) -> dict[str, Any]:
-    """Return a config.toml as it is, {} where it cannot be read."""
-    with suppress(OSError, ValueError):
-        return tomllib.loads(read_regular_file(path).decode()) if path else {}
-    return {}
+    return header_secrets(*read_tables(project, environment), environment)
 
 
 def _find_misnamed_file(project: Project, provider: str) -> str:
