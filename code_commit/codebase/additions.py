@@ -8,12 +8,13 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import groupby, islice
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from code_commit.changes import RejectedResponseError, in_words
 from code_commit.codebase.near import is_test
 from code_commit.codebase.parts import FileRequest, find_part, read_requests
+from code_commit.codebase.passed import failed_lines, without_passed
 from code_commit.codebase.select import Selection, find_marked, fit_names, list_files, read_files
 from code_commit.codebase.text import part_of
 from code_commit.errors import NotSetUpError
@@ -41,13 +42,9 @@ _LONG, _LONGEST_WHOLE = 40_000, 200_000  # bytes of a file that is not shown who
 _SHOWN = "[codebase] did not hold it whole, [codebase additions] does now: redo the change against that text"
 _NOT_SHOWN = "it cannot be shown whole ({}), so a change could lose the rest: leave its block out and say what it needs"
 _SHOWN_ANEW = "it has changed since its lines were shown; they are shown again: redo the change against that text"
-_MARKS = regex(r"\s*(?:[^\w\s]|[A-Za-z])+\s*(?:\[ *\d+%\]\s*)?")
-_LEAST_LINES, _LEAST_MARKS, _MOST_KINDS = 3, 20, 16  # lines of marks; characters, and different ones, of such a line
-_FAILED = r"(?i)\b(fail|error|not ok)"
 _ON_THE_WAY = regex(  # a line number on the way to what failed: of an include, of what made a template
     r"(?<=from )(\S+?)(?::\d+)+[,:]$|^(\S+?)(?::\d+)+:(?= +required (?:from|by) (?!here\b))", re.MULTILINE
 )
-_PASSED = r"\s*(PASS|ok|\u2713)\s|.*\s(PASSED|passed|ok)(\s+[\[(].*)?\s*$"
 
 
 class FileViewer(NamedTuple):
@@ -293,34 +290,6 @@ def _of_copies(elsewhere: Sequence[tuple[str, str, str]], name: str) -> Iterator
     for folder, path, line in elsewhere:
         if folder.endswith(f"/{name}/") or len(files[folder]) > 1:
             yield path, line
-
-
-def without_passed(output: str) -> str:
-    """Return a build's output without lines that only say what passed, if other lines say that something failed."""
-    lines = output.split("\n")
-    failed = [re.search(_FAILED, line) is not None for line in lines]
-    if not any(failed):
-        return output
-    return "\n".join(line for line, bad in zip(lines, failed, strict=True) if bad or not re.match(_PASSED, line))
-
-
-def without_progress(output: str) -> str:
-    """Return a build's output without the marks of single tests, where these fill several lines: `..x..F..`."""
-    pieces = list[str]()
-    for are_marks, run in groupby(output.split("\n"), key=_are_marks):
-        lines = list(run)
-        is_long = are_marks and len(lines) >= _LEAST_LINES
-        pieces += [f"[... {len(lines):,} lines of marks are not shown here ...]"] if is_long else lines
-    return "\n".join(pieces)
-
-
-def _are_marks(line: str) -> bool:
-    return len(line) >= _LEAST_MARKS and len({*line}) <= _MOST_KINDS and _MARKS.fullmatch(line) is not None
-
-
-def failed_lines(output: str) -> str:
-    """Return the lines of a build's output that say that something failed."""
-    return "\n".join(line for line in output.split("\n") if re.search(_FAILED, line))
 
 
 def _spellings(word: str) -> Iterator[str]:

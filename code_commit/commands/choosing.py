@@ -9,7 +9,6 @@ from code_commit.apply.lock import locked
 from code_commit.build import Builder, harden_process
 from code_commit.check import RunPlan
 from code_commit.check.codebase import require_no_key
-from code_commit.codebase.additions import without_passed, without_progress
 from code_commit.codebase.change_logs import logs_of, may_want_entries
 from code_commit.codebase.chooser import Choice, Shape, choose_files, selection_prompt
 from code_commit.codebase.fit import PART, Chosen, Outlines
@@ -18,6 +17,7 @@ from code_commit.codebase.mentions import show_mentions
 from code_commit.codebase.near import is_test
 from code_commit.codebase.outline import LONG
 from code_commit.codebase.parts import FileRequest, find_part
+from code_commit.codebase.passed import without_passed, without_progress
 from code_commit.codebase.rank import Survey, rank, within
 from code_commit.codebase.select import EXCLUDED, CodebaseRequest, Selection
 from code_commit.exchange import CHARACTERS_PER_TOKEN

@@ -12,9 +12,9 @@ from code_commit.codebase.additions import (
     find_additions,
     show_asked,
     show_unseen,
-    without_passed,
 )
 from code_commit.codebase.parts import carried_ranges
+from code_commit.codebase.passed import without_passed
 from code_commit.codebase.text import Codebase, part_of, read_sections, render
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt, weigh

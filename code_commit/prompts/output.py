@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
 
+from code_commit.codebase.passed import LONGEST, NUMBER, SAYS_FAILED, Form, Statement, read_statement
 from code_commit.errors import LogError
 from code_commit.files import read_ends
 from code_commit.regex import regex
@@ -25,39 +25,11 @@ _RAW_BYTES_PER_LIMIT, _LEAST_READ = 4, 1_000_000
 _LEAST, _OFTEN = 3, 5  # lines left out in one place; lines of one form that are not there by accident
 _LEAST_KNOWN = 10  # lines left out in one place where some may be no more than known
 _NEARLY_ALL = 0.9
-_LONGEST = 300  # characters of a line that only says that something passed
-_BAD_SIGN = "[\u2715-\u2718\u00d7]"
-_BAD = rf"(?i:not ok|fail(?:ed|ure)?|error|{_BAD_SIGN})"
-_MARK = rf"(?P<mark>(?i:ok|pass(?:ed)?|[\u2713\u2714\u221a])|{_BAD})"
-_UNIT = r"(?:%|[mnu\u00b5]?s|sec(?:onds?)?)"
-_TAIL = rf"(?P<tail>[.!]?(?:\s+[\[(]\s*\d[\d.,]*\s*{_UNIT}?\s*[\])]\.?|\s+\d[\d.,]*\s?{_UNIT}\.?)*)\s*"
-_LEADING = regex(
-    rf"\s*(?P<by>(?:\[[^\]]*\]\s*)*(?:---\s+|\[\s*|\()?){_MARK}"
-    rf"(?=[\s:)\]]|$)(?:(?<=ok) \d+(?: -)?(?= ))?[\s:)\]]*(?P<item>(?![\s:)\]\d]).*?){_TAIL}"
-)
-_TRAILING = regex(rf"\s*(?P<item>\S.*?)(?<![\s.:>*])(?P<by>[\s.:>*]+){_MARK}{_TAIL}")
-# dots of pytest, the plan of TAP, a class that surefire ran
-_KNOWN = regex(
-    r"(?:\S+ )?\.+\s+\[\s*\d+%\]\s*|\s*1\.\.\d+"
-    r"|(?:\[INFO\] )?Tests run: \d+(?:, \w+: 0)+, Time elapsed: [\d.]+ s(?:ec)? --? in (?P<item>\S+)"
-)
-_OF_DIFF = regex(r"\s*[-+<>|?!E](?:\s|$)")
-_SAYS_FAILED = regex(rf"(?i)\b(?:fail|error|not ok)|{_BAD_SIGN}")
-_NOTABLE = regex(rf"{_SAYS_FAILED.pattern}|\b(?:warn|skip|todo|except|panic|abort|fatal|tim(?:ed|e) ?out)")
+_NOTABLE = regex(rf"{SAYS_FAILED.pattern}|\b(?:warn|skip|todo|except|panic|abort|fatal|tim(?:ed|e) ?out)")
 _NONE_FAILED = regex(r"(?i)\b(?:0|no) (?:fail|error|skip)\w*|\b(?:fail|error|skip)\w*: *0\b")
 _PLACE = regex(r"\[\s*\d+(?:/\d+|%)\s*\]")  # how far a build has come
 _TELLS_MORE = regex(r" # |%|[:=]\s+\d|no tests")  # than a name: TAP's directives, coverage, counts
-_NUMBER = regex(r"\d+(?:[.,]\d+)*")
-_Form = tuple[str, ...]
 _NOWHERE = 10**9  # the indentation of a line that nothing stands under
-
-
-class _Statement(NamedTuple):
-    """A line that says whether something passed: its name, and the form of the line, without names and numbers."""
-
-    item: str
-    form: _Form
-    has_failed: bool = False
 
 
 def read_build_output(log_file: Path, settings: Settings, shown_name: str, before: str = "") -> str:
@@ -137,42 +109,19 @@ def _says(words: re.Pattern[str], line: str) -> bool:
     return bool(words.search(line) and words.search(_NONE_FAILED.sub("", line)))
 
 
-def _read_statements(lines: Sequence[str]) -> list[_Statement | None]:
+def _read_statements(lines: Sequence[str]) -> list[Statement | None]:
     """Read each line; the first word belongs to a form only where many have it: else it is a name."""
-    read = [_read_statement(line) for line in lines]
+    read = [read_statement(line) for line in lines]
     often = Counter(one.form for one in read if one)
     return [one and one._replace(form=one.form if often[one.form] >= _OFTEN else one.form[:3]) for one in read]
 
 
-def _read_statement(line: str) -> _Statement | None:
-    if found := _KNOWN.fullmatch(line):
-        return _Statement(found["item"] or "", ("JUnit" if found["item"] else "progress",))
-    if len(line) > _LONGEST or _OF_DIFF.match(line):
-        return None
-    found = _LEADING.fullmatch(line) or _TRAILING.fullmatch(line)
-    if found is None:
-        return None
-    mark, by, item = found["mark"], found["by"].split(), found["item"].split()
-    tail = _NUMBER.sub("#", "".join(found["tail"].split()))
-    case = "upper" if mark.isupper() else "lower" if mark.islower() else "title" if mark.istitle() else "symbol"
-    form: _Form = ("trailing", case)
-    if found.re.pattern == _LEADING.pattern:
-        form = ("leading", _NUMBER.sub("#", "".join(by)), case)
-    elif item[-1].isdigit():
-        return None  # it counts
-    elif by or tail:
-        form = ("trailing", by[0][0] if by else "", tail, item[0])
-    elif case != "upper":
-        return None
-    return _Statement(found["item"].strip(), form, re.fullmatch(_BAD, mark) is not None)
-
-
-def _find_forms(lines: Sequence[str], statements: Sequence[_Statement | None]) -> set[_Form]:
+def _find_forms(lines: Sequence[str], statements: Sequence[Statement | None]) -> set[Form]:
     """Return the forms that a test runner has: a failure is told in it too, or the first one came later."""
-    forms, failed, has_failed = set[_Form](), set[_Form](), False
+    forms, failed, has_failed = set[Form](), set[Form](), False
     for line, one in zip(lines, statements, strict=True):
         if one is None:
-            has_failed = has_failed or _says(_SAYS_FAILED, line)
+            has_failed = has_failed or _says(SAYS_FAILED, line)
         elif one.has_failed:
             failed.add(one.form)
             has_failed = True
@@ -181,7 +130,7 @@ def _find_forms(lines: Sequence[str], statements: Sequence[_Statement | None]) -
     return forms | failed
 
 
-def _find_companions(lines: Sequence[str], passed: Sequence[_Statement | None]) -> set[int]:
+def _find_companions(lines: Sequence[str], passed: Sequence[Statement | None]) -> set[int]:
     """Return the lines that belong to one that says what passed, as nearly all lines of its form have such a one.
 
     Numbers left out of account they are the same line after it, the same lines under it, or the same text before its
@@ -193,17 +142,17 @@ def _find_companions(lines: Sequence[str], passed: Sequence[_Statement | None]) 
         if one:
             last_word = one.item if one.form[0] == "leading" else one.item.rpartition(" ")[2]
             named |= {one.item: number, last_word: number}
-        elif len(line) <= _LONGEST:
+        elif len(line) <= LONGEST:
             starts = [0, *(space.end() for space in re.finditer(" ", line))]
             start = next((start for start in starts if line[start:] in named), None)
             if start is not None:
-                owners[number] = (named[line[start:]], _NUMBER.sub("#", line[:start]))
+                owners[number] = (named[line[start:]], NUMBER.sub("#", line[:start]))
     owner, depth = 0, _NOWHERE
     for number, line in enumerate(lines):
         if passed[number]:
             owner, depth = number, _indent(line)
         elif line.strip() and _indent(line) + (number == owner + 1) > depth:
-            owners.setdefault(number, (owner, _NUMBER.sub("#", line)))
+            owners.setdefault(number, (owner, NUMBER.sub("#", line)))
         elif line.strip():
             depth = _NOWHERE
     forms = {number: (one.form, _indent(lines[number])) for number, one in enumerate(passed) if one}

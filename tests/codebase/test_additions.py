@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from command import Run, git, recorded, the_log
 
-from code_commit.codebase.additions import named_files, without_progress
+from code_commit.codebase.additions import named_files
+from code_commit.codebase.passed import without_progress
 
 ROOT = "/home/me/my shop"
 PATHS = [
@@ -37,6 +38,11 @@ OUTPUTS = {
         ("tests/test_slug.py::test_ok FAILED [ 9%]\na.py::test_b PASSED  [10%]\nPASS src/__tests__/a.test.ts (5 s)\n"
         "ok 1 - src/x.c\nnot ok 2 - slug_test.go\nsrc/cart.ts ok\nerror: not ok in src/x.h ok\nsee Makefile\n"),
         ["tests/test_slug.py", "slug_test.go", "src/x.h"],
+    ),
+    "those that passed, in the forms of Go, GoogleTest and CTest": (
+        ("--- PASS: src/x.c (0.01s)\n[       OK ] a.py (3 ms)\n3/9 Test #3: src/x.h ......   Passed    0.02 sec\n"
+        "src/cart.ts:3: error\n"),
+        ["src/cart.ts"],
     ),
     "a test that is said to begin, and then to pass": (
         "Running src/x.c ...\nsrc/x.c: all passed\nRunning a.py ...\na.py: error\nRunning src/x.h ...\nsrc/cart.ts:3: error\n",
