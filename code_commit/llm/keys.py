@@ -89,7 +89,8 @@ def key_of(llm: LlmConfig, keys: Keys, root: Path) -> ApiKey | None:
 
 
 def _header_secrets(project: Project, environment: Mapping[str, str]) -> list[str]:
-    return header_secrets(*read_tables(project, environment), environment)
+    own, of_project = read_tables(project, environment)
+    return header_secrets(own, of_project, environment)
 
 
 def _find_misnamed_file(project: Project, provider: str) -> str:
