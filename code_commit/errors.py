@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 else:
     LLMErrorKind, Message, Word = str, tuple, object
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM)
 EXIT_SUCCESS = Status.SUCCESS.exit_code
 EXIT_BUILD_FAILED = Status.BUILD_FAILED.exit_code
 EXIT_INTERNAL_ERROR = Status.INTERNAL_ERROR.exit_code

@@ -14,7 +14,7 @@ from code_commit.check.codebase import codebase_for, codebase_warnings
 from code_commit.codebase.make import make_codebase, summary_of, write_parts
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
-from code_commit.errors import ApplyError, LLMError, NotSetUpError
+from code_commit.errors import ApplyError, CodeCommitError, LLMError, NotSetUpError
 from code_commit.exchange import CHARACTERS_PER_TOKEN, Prompt, Response
 from code_commit.files import read_regular_file
 from code_commit.interrupts import hold_signals
@@ -208,10 +208,10 @@ def _note_choice(choice: RunRecord, log: RunLog, project: Project) -> None:
 
 
 def _write_codebase(codebase: Codebase, log: RunLog, plan: RunPlan, progress: Progress, *, is_new: bool) -> None:
-    """Write codeRollup.txt and print its summary. Raises NotSetUpError, after removing a new log."""
+    """Write codeRollup.txt and print its summary. Raises as `write_parts`, after removing a new log."""
     try:
         write_parts(plan.project, codebase.parts)
-    except NotSetUpError:
+    except CodeCommitError:
         if is_new:
             shutil.rmtree(log.folder, ignore_errors=True)
         raise

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from code_commit.codebase import select
 from code_commit.codebase.select import CodebaseRequest, Selection, read_files
 from code_commit.codebase.text import LEFT_OUT_LINE, NOTES_LINE, Codebase, Section, Written
-from code_commit.errors import NotSetUpError
+from code_commit.errors import NO_ROOM, MachineError, NotSetUpError
 from code_commit.exchange import CHARACTERS_PER_TOKEN, weigh
 from code_commit.files import identity_of, replacing
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
@@ -231,7 +231,10 @@ def _left_out_section(selection: Selection) -> str:
 
 
 def write_parts(project: Project, parts: Iterable[str]) -> Written:
-    """Replace agent-config/codeRollup.txt by these parts at once, without a sync to disk. Raises NotSetUpError."""
+    """Replace agent-config/codeRollup.txt by these parts at once, without a sync to disk.
+
+    Raises NotSetUpError, and MachineError where there is no room.
+    """
     weight, size, parts = 0, 0, iter(parts)
     first = next(parts)  # before anything is made: there may be no file
     try:
@@ -242,8 +245,9 @@ def write_parts(project: Project, parts: Iterable[str]) -> Written:
                 size += output.write(part.encode())
         return Written(project.codebase_file, weight, size, identity_of(project.codebase_file.stat()))
     except OSError as error:
-        message = f"{AGENT_CONFIG}/{project.codebase_file.name} cannot be written, it is as it was: {error.strerror}"
-        raise NotSetUpError(message) from error
+        kind = MachineError if error.errno in NO_ROOM else NotSetUpError
+        name = f"{AGENT_CONFIG}/{project.codebase_file.name}"
+        raise kind(f"{name} cannot be written, it is as it was: {error.strerror}") from error
 
 
 def warnings_of(codebase: Codebase) -> list[str]:

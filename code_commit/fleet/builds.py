@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from code_commit.api import write_ignore_line
 from code_commit.commands.results import Result
-from code_commit.errors import EXIT_BUILD_FAILED, NotSetUpError
-from code_commit.fleet.processes import NO_ROOM, TICK, TaskProcesses
+from code_commit.errors import EXIT_BUILD_FAILED, NO_ROOM, NotSetUpError
+from code_commit.fleet.processes import TICK, TaskProcesses
 from code_commit.fleet.tasks import NO_BUILD, NO_SUBMODULES, SUBMODULES, Files, FleetTask, Solution
 from code_commit.git import Repository
 from code_commit.llm.keys import KEY_VARIABLES

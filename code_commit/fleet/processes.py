@@ -3,7 +3,6 @@
 `setpriv --pdeathsig` ends them with the thread that started them, on Linux.
 """
 
-import errno
 import math
 import os
 import signal
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.api import find_addresses
-from code_commit.errors import NotSetUpError
+from code_commit.errors import NO_ROOM, NotSetUpError
 from code_commit.fleet.tasks import FleetTask
 from code_commit.git import git_environment, require_git
 from code_commit.project import USER_VARIABLE
@@ -25,7 +24,6 @@ from code_commit.trust import with_parent_death_signal
 
 TICK = 0.2  # seconds between two looks at what no process tells
 GRACE = 15.0  # seconds between SIGTERM and SIGKILL: a run takes five to end its build
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM)
 
 
 class TaskSupervision(NamedTuple):

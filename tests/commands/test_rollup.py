@@ -533,7 +533,7 @@ def test_a_full_disk_leaves_the_old_rollup(root: Path, run_code_commit: Run):
         check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000)),
     )
-    assert done.returncode == 2
+    assert done.returncode == 5
     assert "cannot be written, it is as it was: File too large" in done.stderr
     assert (root / ROLLUP).read_bytes() == before
     assert [path.name for path in (root / "agent-config").iterdir()] == ["codeRollup.txt"]
