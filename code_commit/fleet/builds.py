@@ -200,7 +200,7 @@ class Workshop:
         try:
             told = json.loads(done.stdout)
         except ValueError as error:
-            raise NotSetUpError("the check of the build was killed") from error
+            raise NotSetUpError("code-commit check --build was killed") from error
         if "checks" not in told:
             raise NotSetUpError(told["message"])
         problems = "\n".join(check["problem"] for check in told["checks"] if check["problem"])
@@ -218,7 +218,7 @@ class Workshop:
         built = self.build(source, commit, overlay)
         hopeless = self.task.settings.get("infrastructure_exit_codes", Settings().infrastructure_exit_codes)
         if built.exit_code in (*hopeless, *(_PROGRAM_MISSING if overlay.keys() <= {BUILD_SCRIPT} else ())):
-            why = "the build cannot run here (use --no-baseline to ask the LLM anyway):"
+            why = "the build cannot run here (--no-baseline calls the LLM anyway):"
             raise NotSetUpError("\n".join([why, *built.last_lines]))
         if built.why:
             return self.task.ended(Status.BUILD_FAILED, built.why), built.told
@@ -227,10 +227,10 @@ class Workshop:
     def validate(self, source: Path, commit: str, solution: Solution) -> Result:
         """Return whether the tests fail before the solution and pass after it, by builds."""
         own = {name: text for name, text in self.task.overlay.items() if name in (BUILD_SCRIPT, SUBMODULES)}
-        trees = [("tests pass before it", commit, self.task.overlay | self.task.verify, False)]
-        trees.append(("tests fail after it", solution.commit, own, True))
+        trees = [("its tests pass without the change", commit, self.task.overlay | self.task.verify, False)]
+        trees.append(("its tests fail with the change", solution.commit, own, True))
         if self.task.verify:
-            why = "tests of before, which a run sees, fail after it"
+            why = "the earlier tests, which a run sees, fail with the change"
             trees.append((why, solution.commit, own | solution.tests_before, True))
         for why, tree, files, should_pass in trees:
             built = self.build(source, tree, files)
@@ -255,7 +255,7 @@ def put_files(root: Path, files: Files) -> None:
     for name, text in files.items():
         path = root / name
         if os.path.realpath(path.parent) != os.path.normpath(Path(os.path.realpath(root), name).parent):
-            raise NotSetUpError(f"{shown(name)} would be written through a link")
+            raise NotSetUpError(f"the task's file {shown(name)} lies behind a symbolic link: name its real path")
         try:
             if path.is_symlink() or text is None:
                 path.unlink(missing_ok=True)
@@ -269,7 +269,7 @@ def put_files(root: Path, files: Files) -> None:
         except OSError as error:
             if error.errno in NO_ROOM:
                 raise
-            raise NotSetUpError(f"{shown(name)} cannot be supplied: {error.strerror}") from error
+            raise NotSetUpError(f"the task's file {shown(name)} cannot be written: {error.strerror}") from error
 
 
 def _toml(value: Any) -> str:

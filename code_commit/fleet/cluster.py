@@ -245,7 +245,7 @@ def _client(options: FleetOptions, end: float) -> Client:
             elif end:
                 raise ClusterError(SCHEDULER_LOST) from error
             else:
-                raise NotSetUpError(f"there is no scheduler at {options.scheduler}: {error}") from error
+                raise NotSetUpError(f"cannot connect to the scheduler at {options.scheduler}: {error}") from error
 
 
 def _require_version(cluster: Cluster) -> None:

@@ -28,7 +28,7 @@ from code_commit.errors import (
 )
 from code_commit.files import is_folder
 from code_commit.fleet import FleetOptions
-from code_commit.fleet.baseline import Baselines
+from code_commit.fleet.baseline import RED, Baselines
 from code_commit.fleet.history import EnoughError, Sieve, read_history, tasks_of
 from code_commit.fleet.land import ON_ITS_BASE, THERE, find_moved, has_branch, land_results, load_landings
 from code_commit.fleet.limits import Budget, Failures
@@ -181,11 +181,15 @@ def _require_safe_cluster(options: FleetOptions, tasks: list[FleetTask]) -> None
     sandboxes = [(task.settings.get("sandbox"), task.settings.get("sandbox_network", False)) for task in tasks]
     if all(sandbox == ("strict", False) for sandbox in sandboxes):
         return
-    why = "" if options.scheduler.startswith(("tls://", "wss://")) else f"{options.scheduler} is not encrypted"
-    if why or any(mode == "off" for mode, _ in sandboxes):
-        why = why or 'a task with sandbox = "off" can read the key of the encryption'
-        message = "whoever reaches the scheduler, such as a task's build, can run code on the workers with their keys"
-        raise NotSetUpError(f'{why}: {message}; use tls://, or sandbox = "strict" in each task, or --insecure')
+    if not options.scheduler.startswith(("tls://", "wss://")):
+        why = f"{options.scheduler} is not encrypted"
+        instead = 'use tls://, or sandbox = "strict" without sandbox_network in every task'
+    elif any(mode == "off" for mode, _ in sandboxes):
+        why, instead = 'a task with sandbox = "off" can read the TLS key', "use another sandbox for it"
+    else:
+        return
+    message = "whoever reaches the scheduler, such as a task's build, can run code on the workers with their keys"
+    raise NotSetUpError(f"{why}: {message}; {instead}, or accept this with --insecure")
 
 
 def _find_mistakes(options: FleetOptions, tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int, str]]:
@@ -225,8 +229,9 @@ def _print_history(options: FleetOptions, repository: Path) -> int:
         number = _validate(options, tasks, lines[1:], unfit)
     else:
         print_json("\n".join(lines))
-    told = [count(number, "task"), *(f"{why}: {number}" for why, number in unfit.most_common())]
-    Progress(Redactor([]), quiet=options.quiet).say(f"{count(len(commits), 'commit')}: {', '.join(told)}")
+    out = ", ".join(f"{number} ({why})" for why, number in unfit.most_common())
+    told = f"{count(len(commits), 'commit')}: {count(number, 'task')}{out and f'; left out: {out}'}"
+    Progress(Redactor([]), quiet=options.quiet).say(told)
     return EXIT_SUCCESS if number else EXIT_BUILD_FAILED
 
 
@@ -274,8 +279,8 @@ def _validate(options: FleetOptions, tasks: Sequence[FleetTask], lines: Sequence
         with suppress(EnoughError), dask.Dispatcher(options, table, "builds") as dispatcher:
             dispatcher.run(tasks, sieve, Budget(None))
     if sieve.hopeless:
-        first = f"the first {options.max_failures or _HOPELESS} commits"
-        why = f"{first} were all skipped for the same reason (see --max-failures):\n{sieve.hopeless}"
+        first = count(options.max_failures or _HOPELESS, "commit")
+        why = f"gave up: {first} left out for one reason before any fit (see --max-failures):\n{sieve.hopeless}"
         Progress(Redactor([]), quiet=options.quiet).error(why)
     return sieve.fit
 
@@ -291,7 +296,7 @@ def _listed(options: FleetOptions) -> list[FleetTask]:
     """Return the tasks that the options name. Raises NotSetUpError."""
     task = "\n\n".join(options.task)  # paragraphs, as of a run
     if options.tasks and (task or options.repositories):
-        raise NotSetUpError("name either a list of tasks, or -m TEXT --repositories FILE")
+        raise NotSetUpError("name either a list of tasks or -m TEXT --repositories FILE, not both")
     if task and not options.repositories:
         raise NotSetUpError("name the file of the repositories: -m TEXT --repositories FILE")
     if options.repositories and not task:
@@ -299,11 +304,11 @@ def _listed(options: FleetOptions) -> list[FleetTask]:
     if not options.tasks and not task:
         raise NotSetUpError("name the list of tasks: code-commit fleet TASKS --out OUT, or -m TEXT --repositories FILE")
     if (options.build or options.build_instead) and not task:
-        raise NotSetUpError('--build is for -m: a list has a first line {"defaults": {"build": ...}}')
+        raise NotSetUpError('--build is only for -m: in a list write it into a first line {"defaults": {"build": ...}}')
     look = partial(_find_mistakes, options) if options.check else None
     if options.tasks:
         return read_tasks(Path(options.tasks), look)
-    file, purpose = options.repositories, "write a path or URL into each line"
+    file, purpose = options.repositories, "write a path or URL on each line"
     is_stdin = file == "-"
     text = require_text(sys.stdin.buffer.read(), "-", purpose) if is_stdin else read_text(Path(file), purpose, file)
     folder = Path() if is_stdin else Path(file).parent
@@ -328,7 +333,7 @@ def _do(options: FleetOptions, chosen: list[FleetTask], listed: set[str], out: P
         baselines = Baselines(out, [] if options.no_baseline else [task for task in left if task.id not in begun])
         store = ResultStore(unfinished, table, failures, pages, baselines)
         if any(result.is_of_earlier_version for result in earlier.values()):
-            table.say("OUT has results of an earlier version: in its sums, what may have been paid counts as paid")
+            table.say("some results are of an earlier version: in their costs, what may have been paid counts as paid")
         try:
             pages.write()
             if left:
@@ -381,5 +386,7 @@ def _run_tasks(
         dispatcher.take_up_logs(store, budget)
         dispatcher.run(baselines.builds, baselines, Budget(None), left)
         store.table.say(baselines.in_words)
+        if skipped := sum(baselines.of(task).state == RED for task in left) if options.skip_red else 0:
+            store.table.say(f"{count(skipped, 'task')} skipped: the baseline build fails (--skip-red)")
         dispatcher.run(baselines.fit(left, skip_red=options.skip_red), store, budget)
     store.refuse(left)

@@ -32,7 +32,7 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
     """Do the task in a Dask worker of this version; None if a lost worker had started it."""
     worker, event = get_worker(), f"{fleet}-{number}"
     if version != __version__:
-        message = f"the worker has code-commit {__version__}, this is {version}: make them the same"
+        message = f"the worker has code-commit {__version__}, the client {version}: install the same version on both"
         return TaskOutcome(task.ended(TaskStatus.MACHINE_FAILED, message, worker=worker.address))
     if fleet in _drained:
         return TaskOutcome(task.ended(TaskStatus.INTERRUPTED))

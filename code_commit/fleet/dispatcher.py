@@ -245,7 +245,7 @@ class Dispatcher:
         self._cluster.ask_all(dask_worker.drain_tasks, 0)
         if running := self._running:
             tasks = count(len(running), "running task")
-            self._table.say(f"{tasks} may finish a call and a build; a second interrupt ends them now")
+            self._table.say(f"{tasks} may finish the current call and build; a second interrupt ends everything now")
 
     def _collect(self) -> None:
         """Fetch the logs of running tasks."""
@@ -290,7 +290,7 @@ class Dispatcher:
     def _hand_over(self, task: FleetTask, outcome: TaskOutcome | None) -> None:
         self._left[task.place] -= 1
         self._forget(task.place)
-        lost = f"{_MOST_LOST} workers were lost while they worked at it"
+        lost = f"{_MOST_LOST} workers were lost while they ran this task"
         goes_on = self._store.take(task, outcome or TaskOutcome(task.ended(Status.MACHINE_FAILED, lost)))
         self._goes_on = goes_on and not self._is_drained
         self._unconfirmed.discard(task.id)
@@ -321,7 +321,7 @@ class Dispatcher:
         limiter.ended(failure, has_answered=bool(result and result.attempts))
         if not failure or limiter.is_given_up:
             if failure and self._waiting[host]:
-                again = "rerun the command to continue with the others"
+                again = "rerun the same command to continue with the rest"
                 self._table.say(f"stopped using {host or 'the LLM'} ({failure}): {again}")
             return False
         if limiter.pause != before:
@@ -351,7 +351,7 @@ class Dispatcher:
         workers = self._client.nthreads()
         running = self._running if workers else []
         if running:
-            self._table.say(f"ending {count(len(running), 'running task')}; another interrupt leaves at once")
+            self._table.say(f"ending {count(len(running), 'running task')}; an interrupt exits without waiting")
         self._cluster.ask_all(dask_worker.end_tasks, 0)
         for number, sent in self._sent.items():
             if sent.future and sent.future.done():  # an interrupt may have come when this news was attended

@@ -29,7 +29,8 @@ def read_history(repository: Path, commits: str) -> list[tuple[str, str]]:
         raise NotSetUpError(f"{repository} is not a folder: clone the repository first")
     answer = ask_git(["rev-list", "--no-merges", "--parents", "--end-of-options", commits], repository)
     if answer.returncode != 0:
-        raise NotSetUpError(f"the history of {repository}: {answer.stderr.decode('utf-8', 'replace').strip()}")
+        said = answer.stderr.decode("utf-8", "replace").strip()
+        raise NotSetUpError(f"git cannot list the commits {commits} of {repository}: {said}")
     pairs = [line.split() for line in answer.stdout.decode().splitlines()]
     return [(pair[0], pair[1]) for pair in pairs if len(pair) > 1]
 
@@ -49,7 +50,7 @@ def tasks_of(
         if not named:
             unfit["no test changed"] += 1
         elif len(named) == len(changes):
-            unfit["nothing but tests changed"] += 1
+            unfit["only tests changed"] += 1
         elif any(map(is_protected, changes.keys() - set(named))):
             unfit["a protected file changed"] += 1
         else:
@@ -57,7 +58,7 @@ def tasks_of(
                 before, after = (_texts_of(repository, changes, named, side) for side in (0, 1))
             except ValueError as error:
                 is_of_name = isinstance(error, UnicodeEncodeError)
-                unfit["the name of a test is not UTF-8" if is_of_name else "a file that is no text changed"] += 1
+                unfit["the name of a test is not UTF-8" if is_of_name else "a file that is not text changed"] += 1
                 continue
             words = ["log", "-1", "--no-show-signature", "--format=%B", commit]
             message = ask_git(words, repository).stdout.decode("utf-8", "replace")

@@ -96,7 +96,8 @@ def land_results(
         groups = tuple(options.group)
         chosen = [each for each in chosen if each.id in options.only or (groups and each.patch.startswith(groups))]
     if not chosen:
-        raise NotSetUpError(f"{out} has no green result with a change that is asked for: nothing can land")
+        among = " among those of --only and --group" if options.only or options.group else ""
+        raise NotSetUpError(f"{out} has no green result that changes a file{among}: nothing can land")
     final = {name: each for name, each in done.items() if each.state in (ON_ITS_BASE, ON_A_NEWER_BASE, THERE)}
     if not options.author:
         _require_identity(out, (result for result in chosen if result.id not in final))
@@ -119,9 +120,9 @@ def _require_branch(out: Path, name: str) -> None:
     """Raise NotSetUpError for a name of branches that git would refuse, or with a part in braces that is not {id}."""
     example = name.replace("{id}", "x")
     if found := re.search(r"\{[^{}]*\}", example):
-        raise NotSetUpError(f"--branch {shown(name)}: there is no {shown(found[0])}, only {{id}}")
+        raise NotSetUpError(f"--branch {shown(name)}: only {{id}} is filled in, not {shown(found[0])}")
     if ask_git(["check-ref-format", f"refs/heads/{example}"], out).returncode:
-        raise NotSetUpError(f"--branch {shown(name)} cannot be the name of a branch")
+        raise NotSetUpError(f"--branch {shown(name)}: git allows no branch of this name; choose another")
 
 
 def _require_identity(out: Path, chosen: Iterable[Result]) -> None:
@@ -166,8 +167,8 @@ def _require_patch_of(result: Result, folder: Path) -> None:
 
 
 _ADVICE = {
-    ON_A_NEWER_BASE: "no build has seen it on {base}, --moved makes one",
-    CONFLICTS: "with {base}: --moved does it again",
+    ON_A_NEWER_BASE: "nothing has built it on {base}; --moved does",
+    CONFLICTS: "with {base}: --moved does the task again",
     THERE: "",
 }
 

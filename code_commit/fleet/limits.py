@@ -69,11 +69,9 @@ class Budget:
         if not self.is_used_up:
             return ""
         call = min((usd for host, usd in self._called.items() if self.is_used_up_for(host)), default=0.0)
-        needs = f"one more call can cost {dollars(call)}, and " if call else ""
-        spent = dollars(self._ledger.spent)
-        return (
-            f"--max-cost {self._ledger.limit:g} is used up: {needs}{spent} count as spent; raise --max-cost to continue"
-        )
+        needs = f", and one more call can cost {dollars(call)}" if call else ""
+        spent = f"up to {dollars(self._ledger.spent)} was spent{needs}"
+        return f"--max-cost {self._ledger.limit:g} is too low to go on: {spent}; raise it to continue"
 
     def take(self, number: int, need: Demand) -> float | None:
         """Return a task's grant in US dollars, infinite without a limit; None where it must wait for others.
@@ -149,10 +147,10 @@ class Failures:
         """The message that it ended for its failures, with the commonest reasons; "" if it did not."""
         if not self.is_over:
             return ""
-        reasons = (f"{count(number, 'time')} {reason}" for reason, number in self._reasons.most_common(_REASONS_SHOWN))
-        return "\n".join(
-            [f"{count(self._reasons.total(), 'task')} failed; starting no more tasks (see --max-failures):", *reasons]
-        )
+        reasons = (f"{count(number, 'task')}: {reason}" for reason, number in self._reasons.most_common(_REASONS_SHOWN))
+        is_keyless = self._keyless >= _MOST_REFUSED
+        why = "the provider refuses the key, or has no money left" if is_keyless else "see --max-failures"
+        return "\n".join([f"{count(self._reasons.total(), 'task')} failed; starting no more ({why}):", *reasons])
 
 
 class RateLimiter:

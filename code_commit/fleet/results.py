@@ -138,17 +138,17 @@ def results_folder(out: Path) -> Iterator[None]:
     try:
         out.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not file.exists() and any(out.iterdir()):
-            raise NotSetUpError(f"{out} is not empty and holds no results of a fleet: name another folder with --out")
+            raise NotSetUpError(f"{out} is not empty and has no results of a fleet: name another folder")
         opened = os.fdopen(open_own(file, os.O_RDWR | os.O_CREAT), "rb")
     except OSError as error:
-        raise NotSetUpError(f"the folder {out} cannot be used: {error.strerror}; name another with --out") from error
+        raise NotSetUpError(f"the folder {out} cannot be used: {error.strerror}; name another") from error
     with opened as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise NotSetUpError(f"another fleet writes to {out}: wait for it, or name another with --out") from error
+            raise NotSetUpError(f"another fleet is using {out}: wait for it to end, or name another folder") from error
         if b"\n" in file.read_bytes() and not load_results(out):
-            raise NotSetUpError(f"{file} is not what a fleet wrote: name another folder with --out")
+            raise NotSetUpError(f"{file} was not written by a fleet: name another folder")
         _clear_up(out)
         reserve_room(out, {})
         free_room(out)
@@ -205,7 +205,7 @@ def load_lines(out: Path) -> list[Result]:
     try:
         lines = read_lines(out / RESULTS, Result)
     except OSError as error:
-        raise NotSetUpError(f"{out} holds no results of a fleet ({RESULTS}: {error.strerror})") from error
+        raise NotSetUpError(f"{out} has no results of a fleet ({RESULTS}: {error.strerror}): name another") from error
     return [line for line in lines if re.fullmatch(NAME, line.id) and line.id.lower() not in RESERVED]
 
 

@@ -75,7 +75,7 @@ class FleetTable:
             again = "" if self.totals.green == self.totals.tasks else " (--failed runs those that are not green)"
             took = f"{count(self._earlier, 'task')} kept, none ran{again}"
         if built := self.totals.built:
-            self.say(f"{count(built, 'build')} also changed tracked files that the answers did not touch: build.patch")
+            self.say(f"{count(built, 'build')} also changed tracked files that no answer touched: see build.patch")
         self.say(f"{self.totals.in_words}: {self.totals.cost}, {took}. Page: {out / PAGE}")
 
     def say(self, text: str, colour: str = "") -> None:

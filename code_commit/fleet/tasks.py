@@ -32,7 +32,7 @@ _MOST_SHOWN = 50
 _LONGEST_SLUG = 40  # characters of a label in an id
 SUBMODULES = ".gitmodules"
 NO_SUBMODULES = (
-    f'the commit has submodules, which a fleet does not fetch; run without: "overlay": {{"{SUBMODULES}": null}}'
+    f'the commit has submodules, which a fleet does not fetch; to run without them: "overlay": {{"{SUBMODULES}": null}}'
 )
 LIMITS = settings_for(Facet.LIMIT)  # settings that may change without making it another task: it continues
 _NOT_IN_PROMPT = settings_for(Facet.LIMIT, Facet.BUILD, Facet.OUTPUT)
@@ -61,12 +61,12 @@ class FleetTask(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
     id: Annotated[str, Field(pattern=NAME, description="the name of the folder for its results")]
-    repository: Annotated[str, Field(pattern=_NOT_AN_OPTION, description="a path, or whatever git clone takes")]
+    repository: Annotated[str, Field(pattern=_NOT_AN_OPTION, description="a path, or whatever git clone accepts")]
     commit: Annotated[str, Field(pattern=_NOT_AN_OPTION, description="a commit, tag or branch of it")] = "HEAD"
     query: Annotated[str, Field(pattern=r"\S", description="the task, as query.txt holds it")]
     rollup: Annotated[list[str], Field(description="the pathspecs of code-commit rollup")] = []
     settings: Annotated[dict[str, Any], Field(description="keys of config.toml")] = {}
-    timeout: Annotated[float | None, Field(gt=0, description="seconds for all of it")] = None
+    timeout: Annotated[float | None, Field(gt=0, description="seconds for the whole task")] = None
     build: Annotated[str, Field(description="the text of build.sh where the commit has none; in no patch")] = ""
     setup: Annotated[bool, Field(description="supply .gitignore's line /agent-config; in no patch")] = False
     overlay: Annotated[Files, Field(description="texts by path, null for a file to remove; in no patch")] = {}
@@ -87,7 +87,7 @@ class FleetTask(BaseModel):
     @classmethod
     def _has_no_password(cls, repository: str) -> str:
         if re.match(r"(?i)[a-z+]+://([^/@]*:[^/@]*|[^/@]{32,})@", repository):  # so long a name is a token
-            raise ValueError("holds a password: leave it to git's credential helper on the workers")
+            raise ValueError("contains a password: leave that to git's credential helper on the workers")
         if re.match(r"(?i)(ext|fd)::", repository):
             raise ValueError("names a program or an open file of a worker: name a URL or a path")
         return repository
@@ -117,7 +117,7 @@ class FleetTask(BaseModel):
         for name in files:
             path = PurePosixPath(name)
             if str(path) != name or not path.name or {"..", ".git", AGENT_CONFIG, "/"} & {*path.parts} or "\0" in name:
-                raise ValueError(f"{shown(name)} is no path of a file in the project, as a/b.txt")
+                raise ValueError(f"{shown(name)} is not the path of a file in the project, such as a/b.txt")
         return files
 
     @property
@@ -227,8 +227,8 @@ def make_matrix(tasks: Sequence[FleetTask], settings: Sequence[str], trials: int
         try:
             axes.setdefault(name, {})[text if name == "model" else f"{name}={text}"] = SETTINGS[name].parse(text)
         except (KeyError, ValueError) as error:
-            why = error if name in SETTINGS else f"is no setting{did_you_mean(name, SETTINGS)}"
-            raise NotSetUpError(f"--setting: {shown(name)} {why}") from error
+            unknown = f"there is no setting '{shown(name)}'{did_you_mean(name, SETTINGS)}"
+            raise NotSetUpError(f"--setting: {f'{name} {error}' if name in SETTINGS else unknown}") from error
     made, ways = [], list(product(*(axis.items() for axis in axes.values())))
     for task, way, trial in product(tasks, ways, range(1, trials + 1)):
         words, values = ",".join(word for word, _ in way), [value for _, value in way]
@@ -381,6 +381,7 @@ _WRONG_TYPES = {
     "dict_type": "must be an object",
     "float_type": "must be a number",
     "bool_type": "must be true or false",
+    "greater_than": "must be more than 0",
 }
 _PATTERNS = dict.fromkeys(("repository", "commit"), "must not be empty, begin with '-' or hold control characters") | {
     "id": "must be a name of letters, digits, '.', '_' and '-', the first a letter or digit, 100 at most",
@@ -393,6 +394,6 @@ def _taken(names: Mapping[int, str]) -> Iterator[tuple[int, str]]:
     counts = Counter(map(str.lower, names.values()))
     for number, name in names.items():
         if counts[name.lower()] > 1:
-            yield number, f"id: {shown(name)} is the name of more than one task"
+            yield number, f"id: {shown(name)} is the id of more than one task (letter case does not count)"
         elif name.lower() in RESERVED:
-            yield number, f"id: {name} is the name of a file of the results"
+            yield number, f"id: {name} is the name of one of the fleet's own files: choose another"

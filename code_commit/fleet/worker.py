@@ -49,7 +49,7 @@ _BASE = "base-commit.txt"
 _BUILT = "built.json"
 _TASK = "task.json"  # beside the clone: the name of the task's log in OUT, and the base commit
 _INTERRUPTED: Any = {"status": Status.INTERRUPTED, "exit_code": 128 + signal.SIGTERM, "message": "the fleet was ended"}
-_UNVERIFIED = "green, but not verified: "
+_UNVERIFIED = "green, but not verified by the build with the hidden files: "
 _MACHINE_FAILED: Any = {"status": Status.MACHINE_FAILED, "exit_code": Status.MACHINE_FAILED.exit_code}
 
 
@@ -265,7 +265,7 @@ class _Run:
         failed = f"build: {ending_of(build)}: {self._last_words(record)}" if build and not build.passed else ""
         message = record.message or failed.removesuffix(": ")
         if record.status == Status.NOT_SET_UP and record.error and record.error.kind == NoKeyError.kind:
-            message = f"the worker has no usable key for the model: set its variable there, or {KEYS_VARIABLE}"
+            message = f"the worker has no usable key for the model: set the key's variable there, or {KEYS_VARIABLE}"
         return {"status": record.status, "exit_code": record.exit_code, "message": message}
 
     def _last_words(self, record: RunRecord) -> str:

@@ -32,7 +32,7 @@ def test_a_baseline_is_built_once_and_what_cannot_run_asks_no_llm(tmp_path, clus
         f"{name}{trial}": end for name, end in ends.items() for trial in ("", ".2")
     }
     assert len(server.calls) == 4
-    assert found["none"]["message"].startswith("the build cannot run here (use --no-baseline to ask the LLM anyway):")
+    assert found["none"]["message"].startswith("the build cannot run here (--no-baseline calls the LLM anyway):")
     assert "no-such-tool: " in found["none"]["message"]
     assert found["empty"]["message"].startswith("git bundle of ")
     lines = [json.loads(line) for line in (tmp_path / "out/baselines.jsonl").read_text().splitlines()]
@@ -41,6 +41,7 @@ def test_a_baseline_is_built_once_and_what_cannot_run_asks_no_llm(tmp_path, clus
     asked = run_fleet(cluster, tasks, "--trials", "2", "--only", "none", "--only", "red")
     assert "baseline: build.sh cannot run in 1 of 1, before any change" in asked.stderr, "red is known"
     skipped = run_fleet(cluster, tasks, "--trials", "3", "--skip-red", "--only", "red.3", "--only", "green.3")
+    assert "1 task skipped: the baseline build fails (--skip-red)" in skipped.stderr
     assert "1 of 2 tasks green, 1 not done" in skipped.stderr
     again = cluster.run_fleet(tasks, "--trials", "2", "--only", "none")
     assert results(tmp_path)["none"]["status"] == "build_error", again.stderr

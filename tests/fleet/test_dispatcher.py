@@ -80,7 +80,7 @@ def test_the_first_interrupt_lets_a_call_and_a_build_end_and_nothing_is_paid_for
         server.go.set()
         _, complaint = fleet.communicate(timeout=300)
     assert fleet.returncode == 130, complaint
-    assert "2 running tasks may finish a call and a build; a second interrupt ends them now" in complaint
+    assert "2 running tasks may finish the current call and build; a second interrupt ends everything now" in complaint
     assert "rerun the same command to continue" in complaint
     assert len(server.calls) == 2, "no further call"
     found = results(tmp_path)
@@ -133,8 +133,8 @@ def test_the_second_interrupt_ends_what_runs_the_third_leaves_and_still_nothing_
     with start_here(make_list(tmp_path / "tasks.jsonl", task("a", repository, answers)), "--at-once", "1") as fleet:
         wait_for((tmp_path / "built").exists)
         for told in (
-            "1 running task may finish a call and a build; a second interrupt ends them now\n",
-            "ending 1 running task; another interrupt leaves at once\n",
+            "1 running task may finish the current call and build; a second interrupt ends everything now\n",
+            "ending 1 running task; an interrupt exits without waiting\n",
         ):
             os.killpg(fleet.pid, signal.SIGINT)
             assert fleet.stderr.readline() == told

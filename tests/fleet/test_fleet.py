@@ -244,8 +244,8 @@ def test_the_money_of_all_is_not_passed(tmp_path, cluster, server):
     lines = [task(name, repository, settings=server.settings | prices) for name in ("a", "b")]
     done = cluster.run_fleet(make_list(tmp_path / "tasks.jsonl", *lines), "--max-cost", "1", "--at-once", "2")
     assert done.returncode == 3, done.stderr
-    told = "one more call can cost $0.5500, and $0.5000 count as spent; raise --max-cost to continue"
-    assert f"--max-cost 1 is used up: {told}" in done.stderr
+    told = "up to $0.5000 was spent, and one more call can cost $0.5500; raise it to continue"
+    assert f"--max-cost 1 is too low to go on: {told}" in done.stderr
     assert len(server.calls) == 1
     assert [result["cost_usd"] for result in results(tmp_path).values()] == [0.5]
 
@@ -365,7 +365,7 @@ def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, ca
     assert told("--out", "out").startswith("name the list of tasks")
     assert told("-m", "Do it.", "--check") == "name the file of the repositories: -m TEXT --repositories FILE"
     assert told("-m", "", "--repositories", "x", "--check") == "describe the task: -m TEXT --repositories FILE"
-    either = "name either a list of tasks, or -m TEXT --repositories FILE"
+    either = "name either a list of tasks or -m TEXT --repositories FILE, not both"
     assert told(tasks, "-m", "Do it.", "--repositories", "x", "--check") == either
     assert told(tasks, "--only", "b").endswith("tasks.jsonl has no task b")
     assert told(tasks, "--exclude", "a", "--exclude", "b*", "--check") == "--exclude b* matches no task"
@@ -452,8 +452,8 @@ STRICT, OFF = {"sandbox": "strict"}, {"sandbox": "off"}
     [
         ("tcp://10.0.0.5:8786", [STRICT, {}], "tcp://10.0.0.5:8786 is not encrypted: whoever reaches"),
         ("10.0.0.5:8786", [{}], "10.0.0.5:8786 is not encrypted"),
-        ("tcp://10.0.0.5:8786", [STRICT | {"sandbox_network": True}], "is not encrypted"),
-        ("tls://10.0.0.5:8786", [{}, OFF], 'sandbox = "off" can read the key'),
+        ("tcp://10.0.0.5:8786", [STRICT | {"sandbox_network": True}], '"strict" without sandbox_network'),
+        ("tls://10.0.0.5:8786", [{}, OFF], "can read the TLS key: whoever reaches the scheduler, such"),
         ("tcp://10.0.0.5:8786", [STRICT, STRICT], "name the folder"),
         ("tls://10.0.0.5:8786", [{}, STRICT], "name the folder"),
     ],

@@ -139,7 +139,7 @@ def test_the_results_of_many_repositories_become_branches_also_where_one_moved_o
     (tmp_path / "work").mkdir()
     done = cluster.run_fleet(make_list(tmp_path / "work" / "tasks.jsonl", *lines), "--out", "results")
     assert "4 of 5 tasks green" in done.stderr
-    assert "1 build also changed tracked files that the answers did not touch" in done.stderr
+    assert "1 build also changed tracked files that no answer touched" in done.stderr
     assert "3 repositories, the same patch" in (tmp_path / "work/results/index.html").read_text()
     (roots["moved"] / "ok.txt").write_text("".join(f"{line}\n" for line in ("not yet", *range(8), "nine")))
     git(roots["moved"], "commit", "-qam", "nine")
@@ -147,7 +147,7 @@ def test_the_results_of_many_repositories_become_branches_also_where_one_moved_o
 
     done = shell(tmp_path / "work", f"{BRANCHES.strip()} || test $? = 1\n{LAND}")
     assert done.returncode == 0, done.stderr
-    assert "moved: base moved: fleet/moved: no build has seen it on" in done.stdout
+    assert "moved: base moved: fleet/moved: nothing has built it on" in done.stdout
     assert "4 green results: 3 landed, 1 base moved" in done.stderr
     subjects = {
         name: git(root, "log", "--format=%s", f"HEAD..fleet/{name}").splitlines()

@@ -124,14 +124,14 @@ def test_a_fleet_ends_when_the_rest_is_too_little():
         assert budget.take(number, ONE._replace(call=3.0 * bool(number))) == (0.75 if number else 0.32)
         assert budget.settle(number, 0.0, call=3.0)
     assert budget.is_used_up
-    told = "one more call can cost $3.0000, and $0.2500 count as spent; raise --max-cost to continue"
-    assert budget.complaint == f"--max-cost 1 is used up: {told}"
+    told = "up to $0.2500 was spent, and one more call can cost $3.0000; raise it to continue"
+    assert budget.complaint == f"--max-cost 1 is too low to go on: {told}"
 
 
 def test_a_fleet_without_money_ends_at_once():
     budget = Budget(1.0, spent=1.25)
     assert budget.take(0, ONE) is None
-    assert "$1.2500 count as spent" in budget.complaint
+    assert "up to $1.2500 was spent" in budget.complaint
 
 
 amounts = st.floats(0.0, 2.0)
@@ -175,7 +175,8 @@ def test_three_refusals_in_a_row_end_a_fleet_with_green_tasks(error):
     refused = result(0, "llm_error", "the key was revoked", error)
     ends = [*[result(1)] * 10, refused, refused, result(1), *[refused] * 3]
     assert [failures.allow_more_after(end) for end in ends] == [True] * 15 + [False]
-    assert "the key was revoked" in failures.complaint
+    told = "starting no more (the provider refuses the key, or has no money left):\n5 tasks: LLM error: the key was revoked"
+    assert told in failures.complaint
 
 
 def test_a_fleet_that_only_fails_ends_with_the_commonest_reasons():
@@ -183,8 +184,8 @@ def test_a_fleet_that_only_fails_ends_with_the_commonest_reasons():
     ends = [result(0, "not_set_up", "no key")] * 15 + [result(0, "build_failed", "build: exit code 1")] * 5
     assert [failures.allow_more_after(end) for end in ends] == [True] * 19 + [False]
     assert failures.complaint.split("\n")[1:] == [
-        "15 times not set up: no key",
-        "5 times build failed: build: exit code 1",
+        "15 tasks: not set up: no key",
+        "5 tasks: build failed: build: exit code 1",
     ]
 
 

@@ -29,7 +29,7 @@ def test_each_task_has_a_row_the_failed_ones_first(out):
     assert re.findall(r'href="(.*?)"', page) == ["./b/index.html", "./a/index.html", "./e/index.html"]
     assert "2 of 8 tasks green" in page
     assert "7 attempts · $2.25" in page
-    assert "3 not done: the same command goes on with them" in page
+    assert "3 not done: rerun the same command to continue with them" in page
 
 
 def test_equal_patches_of_repositories_stand_together_and_each_names_the_one_to_read(tmp_path):
@@ -51,7 +51,7 @@ def test_equal_patches_of_repositories_stand_together_and_each_names_the_one_to_
     assert [row.split(" ../")[0].split()[-1] for row in rows] == ["e", "b", "c", "d", "a"]
     hint = f"To land them: code-commit fleet --land {out} --group 2"
     assert rows[1] == f"green b ../b 0 +3 -1 &lt;$0.0001 0.0 s chat:fake {hint} 3 repositories, the same patch"
-    told = "After the answer the build changed x.lock: part of changes.patch The build also changed x.lock: build.patch"
+    told = "The build changed x.lock after the answer: changes.patch includes that The build also changed x.lock: build.patch"
     assert rows[2].endswith(f"3 repositories, the same patch: b {told}")
     assert rows[4].endswith(f"chat:fake To land it: code-commit fleet --land {out} --only a")
     assert "&lt;$0.0001</span>" in page

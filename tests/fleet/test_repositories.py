@@ -41,7 +41,7 @@ def test_what_a_run_would_refuse_of_a_commit_is_known_without_a_clone(tmp_path):
     no_build = 'build.sh is missing: supply it as "build" of the task or of the defaults line (with -m: --build FILE)'
     no_line = 'its .gitignore has no line /agent-config: "setup": true supplies it'
     no_modules = (
-        'the commit has submodules, which a fleet does not fetch; run without: "overlay": {".gitmodules": null}'
+        'the commit has submodules, which a fleet does not fetch; to run without them: "overlay": {".gitmodules": null}'
     )
     gone = next(line for line in told if line.startswith("gone: "))
     assert gone.startswith(f"gone: repository: git clone: '{tmp_path}/gone' does not appear to be")

@@ -218,11 +218,11 @@ def test_a_green_result_is_there_wherever_the_landing_of_a_red_one_is_killed(tmp
 
 def test_a_folder_of_somebody_else_is_refused_and_left_as_it_is(tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(NotSetUpError, match="holds no results of a fleet"), results_folder(tmp_path):
+    with pytest.raises(NotSetUpError, match="has no results of a fleet"), results_folder(tmp_path):
         pass
     assert tree(tmp_path) == {"thesis.txt": b"mine"}
     (tmp_path / "results.jsonl").write_text('{"accuracy": 1}\n')
-    with pytest.raises(NotSetUpError, match="is not what a fleet wrote"), results_folder(tmp_path):
+    with pytest.raises(NotSetUpError, match="was not written by a fleet"), results_folder(tmp_path):
         pass
     assert tree(tmp_path) == {"thesis.txt": b"mine", "results.jsonl": b'{"accuracy": 1}\n'}
     with pytest.raises(NotSetUpError, match="cannot be used: File exists"), results_folder(tmp_path / "thesis.txt"):
@@ -268,7 +268,7 @@ def test_a_result_whose_id_is_no_name_of_a_folder_is_not_taken(out, name):
 
 
 def test_two_fleets_do_not_write_to_one_folder(out):
-    with pytest.raises(NotSetUpError, match="another fleet writes to"), results_folder(out):
+    with pytest.raises(NotSetUpError, match="another fleet is using"), results_folder(out):
         pass
 
 

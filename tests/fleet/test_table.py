@@ -42,7 +42,7 @@ def test_small_costs_are_not_printed_as_0_and_changing_builds_are_told():
     table.close(Path("out"))
     *lines, built, end = stream.getvalue().splitlines()
     assert [line.rpartition(", ")[2] for line in lines] == ["<$0.0001", "$0.0040", "$0.00"]
-    assert built == "1 build also changed tracked files that the answers did not touch: build.patch"
+    assert built == "1 build also changed tracked files that no answer touched: see build.patch"
     assert ": $0.0040, " in end
 
 

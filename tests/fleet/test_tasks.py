@@ -15,14 +15,14 @@ from code_commit.status import Status
 MISTAKES = [
     ({"id": "../a"}, "id: must be a name of letters"),
     ({"id": ".a"}, "id: must be a name of letters"),
-    ({"id": "A"}, "id: A is the name of more than one task"),
-    ({"id": "Results.jsonl"}, "id: Results.jsonl is the name of a file of the results"),
+    ({"id": "A"}, "id: A is the id of more than one task"),
+    ({"id": "Results.jsonl"}, "id: Results.jsonl is the name of one of the fleet's own files: choose another"),
     ({"repository": "nowhere"}, "repository: nowhere is not a git repository"),
     ({"repository": "--upload-pack=x"}, "repository: must not be empty, begin with '-'"),
     ({"repository": "fd::17"}, "repository: names a program or an open file of a worker"),
     ({"repository": "ext::sh -c id"}, "repository: names a program or an open file of a worker"),
-    ({"repository": "https://me:secret@example.org/x"}, "repository: holds a password"),
-    ({"repository": f"HTTPS://ghp_secret{'a' * 30}@example.org/x"}, "repository: holds a password"),
+    ({"repository": "https://me:secret@example.org/x"}, "repository: contains a password"),
+    ({"repository": f"HTTPS://ghp_secret{'a' * 30}@example.org/x"}, "repository: contains a password"),
     ({"commit": "nosuch"}, "has no nosuch"),
     ({"commit": "--all"}, "commit: must not be empty, begin with '-'"),
     ({"query": " \n"}, "query: must not be empty"),
@@ -39,11 +39,11 @@ MISTAKES = [
         {"settings": {"max_cost": "2", "strict": 1}},
         "settings: max_cost must be a number of US dollars; strict must be true or false",
     ),
-    ({"timeout": 0}, "timeout: Input should be greater than 0"),
+    ({"timeout": 0}, "timeout: must be more than 0"),
     ({"rolup": ["src"]}, "rolup: not a field of a task; did you mean 'rollup'?"),
-    ({"overlay": {"../x": ""}}, "overlay: ../x is no path of a file in the project"),
-    ({"overlay": {"a/.git/config": ""}}, "overlay: a/.git/config is no path of a file in the project"),
-    ({"overlay": {"/x": ""}}, "overlay: /x is no path of a file in the project"),
+    ({"overlay": {"../x": ""}}, "overlay: ../x is not the path of a file in the project"),
+    ({"overlay": {"a/.git/config": ""}}, "overlay: a/.git/config is not the path of a file in the project"),
+    ({"overlay": {"/x": ""}}, "overlay: /x is not the path of a file in the project"),
     ({"id": None}, "id: must be a string"),
     ({"rollup": "src"}, "rollup: must be a list"),
     ({"overlay": "x"}, "overlay: must be an object"),
@@ -72,9 +72,9 @@ def test_every_mistake_is_told_with_its_line(tmp_path):
         (line,) = (line for line in told if line.startswith(f"{path}:{number}: "))
         assert words in line
     path.write_text(path.read_text() + json.dumps({**good, "commit": 1}) + "\n")
-    with pytest.raises(NotSetUpError, match=rf"{path}:{len(MISTAKES) + 4}: id: a is the name of more than one task"):
+    with pytest.raises(NotSetUpError, match=rf"{path}:{len(MISTAKES) + 4}: id: a is the id of more than one task"):
         read_tasks(path)
-    assert f"{path}:1: id: a is the name of more than one task" in told
+    assert f"{path}:1: id: a is the id of more than one task (letter case does not count)" in told
     assert f"{path}:{len(MISTAKES) + 3}: not JSON" in told[-1]
     assert "secret" not in str(caught.value)
 
@@ -169,13 +169,13 @@ def test_each_task_is_done_in_each_way_so_many_times(tmp_path):
     assert {task.label.split(",")[0] for task in made} == {"openai", long}
     assert [task.id for task in make_matrix(tasks, [], 2)] == ["a", "a.2", "b", "b.2"]
     for setting, told in {
-        "modle=x": "modle is no setting; did you mean 'model'?",
+        "modle=x": "there is no setting 'modle'; did you mean 'model'?",
         "strict=x": "strict must be",
         "strict": "--setting strict: write NAME=VALUE",
     }.items():
         with pytest.raises(NotSetUpError, match=re.escape(told)):
             make_matrix(tasks, [setting], 1)
-    with pytest.raises(NotSetUpError, match=r"id: a\.replay-x-y is the name of more than one task"):
+    with pytest.raises(NotSetUpError, match=r"id: a\.replay-x-y is the id of more than one task"):
         make_matrix(tasks, ["model=replay:x/y", "model=replay:x:y"], 1)
     with pytest.raises(NotSetUpError, match="unknown model 'gpr'"):
         make_matrix(tasks, ["model=gpr"], 1)

@@ -42,6 +42,7 @@ from code_commit.runs.record import Attempt, FileChoice, RewrittenFile, RunRecor
 from code_commit.status import Status
 
 UNWATCHED = TaskSupervision()
+UNVERIFIED = "green, but not verified by the build with the hidden files: "
 
 
 @pytest.fixture
@@ -137,7 +138,7 @@ def test_a_repository_that_is_not_ready_is_told(tmp_path, spoil, message):
 
 def test_a_key_that_a_worker_lacks_is_told_and_can_be_supplied(tmp_path):
     result = do(task("a", make_repository(tmp_path / "repository"), "openai"), tmp_path).result
-    told = "the worker has no usable key for the model: set its variable there, or CODE_COMMIT_KEYS"
+    told = "the worker has no usable key for the model: set the key's variable there, or CODE_COMMIT_KEYS"
     assert (result.status, result.message, result.is_open) == ("not_set_up", told, True)
 
 
@@ -160,7 +161,7 @@ def test_submodules_are_refused_before_anything_is_paid_or_left_empty_on_request
     line = task("a", repository, settings=server.settings)
     refused = do(line, tmp_path).result
     assert (refused.status, refused.exit_code) == ("not_set_up", 2)
-    assert 'run without: "overlay": {".gitmodules": null}' in refused.message
+    assert 'to run without them: "overlay": {".gitmodules": null}' in refused.message
     assert server.calls == []
 
     outcome = do({**line, "overlay": {".gitmodules": None}}, tmp_path)
@@ -290,7 +291,7 @@ def test_a_green_result_is_built_again_with_hidden_files(tmp_path, answer, word)
     assert "1-build.txt" in files
     assert not any(b"hidden-output" in content for name, content in files.items() if name != "verify.txt")
     if word == "not verified":
-        assert outcome.result.message.startswith("green, but not verified: fails: exit code 1 after ")
+        assert outcome.result.message.startswith(f"{UNVERIFIED}fails: exit code 1 after ")
         told = json.loads(outcome.record)
         assert (told["status"], told["exit_code"], told["message"]) == ("build_failed", 1, outcome.result.message)
         assert "| hidden-output" in files["verify.txt"].decode().splitlines()
@@ -301,8 +302,8 @@ def test_a_green_result_is_built_again_with_hidden_files(tmp_path, answer, word)
 @pytest.mark.parametrize(
     ("hidden", "message"),
     [
-        ("#!/bin/sh\necho x >>.gitignore\n", "green, but not verified: the build changed protected files"),
-        ("#!/bin/sh\nkill -KILL $(ps -o ppid= -p $PPID)\n", "green, but not verified: the check of the build was"),
+        ("#!/bin/sh\necho x >>.gitignore\n", f"{UNVERIFIED}the build changed protected files"),
+        ("#!/bin/sh\nkill -KILL $(ps -o ppid= -p $PPID)\n", f"{UNVERIFIED}code-commit check --build was killed"),
     ],
     ids=["protected file", "killed"],
 )
@@ -317,14 +318,14 @@ def test_a_verification_build_that_ends_by_an_error_leaves_record_and_patch(tmp_
     assert outcome.result.message.startswith(message)
     assert b"+ok" in outcome.patch
     assert json.loads(outcome.record)["status"] == "build_failed"
-    assert unpacked(outcome.log)["verify.txt"].decode().startswith(message.removeprefix("green, but not verified: "))
+    assert unpacked(outcome.log)["verify.txt"].decode().startswith(message.removeprefix(UNVERIFIED))
 
 
 def test_nothing_is_supplied_through_a_link(tmp_path):
     root = make_repository(tmp_path / "repository")
     (root / "conf").symlink_to(".git")
     config = (root / ".git/config").read_bytes()
-    with pytest.raises(NotSetUpError, match="conf/config would be written through a link"):
+    with pytest.raises(NotSetUpError, match="conf/config lies behind a symbolic link"):
         put_files(root, {"conf/config": "[core]\n"})
     put_files(root, {"a/b/c.txt": "c\n"})
     assert (root / ".git/config").read_bytes() == config
