@@ -61,7 +61,7 @@ CANNOT = Fence(
     r"(?![\w/-]|\.\S)",
     "^^^cannot stands beside blocks of files: send it alone, or the files without it",
     "no-reason",
-    "^^^cannot stands alone on its line, and the reason on the lines after it",
+    "^^^cannot must stand alone on its line, with the reason on the lines after it",
 )
 
 FENCES = {fence.word: fence for fence in (END, DELETE, FIND, TO, REPLACE, FILES, CANNOT)}

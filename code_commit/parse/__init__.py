@@ -72,10 +72,10 @@ _NO_BLOCK = (
 
 _ONLY_THOUGHTS = "the response is only thoughts, {:,} characters of them: send the answer after their end"
 _REMOVE = "to remove the file, write ^^^delete in place of the word and of ^^^end"
-_BARE = "^^^ alone ends its block, and ^^^end other blocks of the answer"
+_BARE = "^^^ alone ends its block, where ^^^end ends other blocks of the answer"
 _END = "end it with ^^^end, after all the lines of the file"
 _QUOTED = (
-    "a line of your text begins with ^^^: indent what you quote, by four blanks (if it opens a block, that lacks its"
+    "a line of your text begins with ^^^: indent what you quote, by four blanks (if it opens a block, end that with"
     " ^^^end)"
 )
 

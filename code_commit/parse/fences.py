@@ -257,7 +257,7 @@ def reject_inner_fence(found: Findings, block: Block, position: int) -> int:
     _, word, after = split_fence(text, position)
     named = NAMED_WORD.fullmatch(word)
     if named and (named[1] == "end" or canonical(named[2]) == block.path):
-        message = f"{block.fence}{named[1]} stands alone on its line: leave '{quoted(named[2])}' out"
+        message = f"{block.fence}{named[1]} must stand alone on its line: leave '{quoted(named[2])}' out"
         found.reject(found.line_at(position), "fence-in-block", message, block.path)
         return skip_end(text, after, block.carets)
     short = None if word in INNER else _SHORT_END.search(text, found.counted_to, position)
@@ -276,24 +276,24 @@ def reject_inner_fence(found: Findings, block: Block, position: int) -> int:
 def _reject_fence_of_content(found: Findings, block: Block, position: int, word: str) -> None:
     fence, rule = block.fence, "unclear-edit" if word == "end" or word in EDITING else "fence-in-block"
     order = (
-        f"{fence}find stands right after the {fence}PATH line, {fence}replace after the lines to find (of a range "
-        f"after its last lines, which follow {fence}to), and after the new lines the next {fence}find or {fence}end"
+        f"the order is {fence}PATH, {fence}find, the lines to find (of a range its first lines, {fence}to, its last "
+        f"lines), {fence}replace, the new lines, then the next {fence}find or {fence}end"
     )
     message = f"the block of {quoted(block.path)} (line {block.line}) holds the line '{fence}{quoted(word)}': "
     message += order if rule == "unclear-edit" else f"close the block with {fence}end before it"
-    message += f", or, when it belongs to the file, {_longer_fence(found, block.path)}{_about_prose(block)}"
+    message += f"; or, if that line belongs to the file, {_longer_fence(found, block.path)}{_about_prose(block)}"
     found.reject(found.line_at(position), rule, message, block.path)
 
 
 def _about_prose(block: Block) -> str:
-    return f"; when line {block.line} is text for the reviewer, do not begin it with ^^^" if " " in block.path else ""
+    return f"; if line {block.line} is text for the reviewer, do not begin it with ^^^" if " " in block.path else ""
 
 
 def reject_stray_fence(found: Findings, position: int, name: str, named: re.Match[str] | None) -> None:
     """Reject a fence that opens no block. After a block reject only the first: the others may be lines of its file."""
     line, block = found.line_at(position), found.closed
     if named:
-        message = f"^^^{named[1]} stands alone on its line: leave '{quoted(named[2])}' out"
+        message = f"^^^{named[1]} must stand alone on its line: leave '{quoted(named[2])}' out"
         if named[1] == "delete":
             message = f"to delete it, write ^^^{quoted(named[2])} and ^^^delete on the next line"
         found.reject(line, "stray-fence", message)
@@ -303,12 +303,13 @@ def reject_stray_fence(found: Findings, position: int, name: str, named: re.Matc
     found.overran, message = block, f"^^^{name} stands outside a block: it belongs after a ^^^PATH line"
     is_edit = name in EDITING
     if is_edit:
-        message += f", all edits of a file into one block (and a file of this name is ^^^./{name})"
+        message += f", with all edits of a file in one block (a file of this name is ^^^./{name})"
     if block and not (is_edit and isinstance(block, EditBlock)):
-        message += f"; when {quoted(block.path)} (line {block.line}) ends here, {_longer_fence(found, block.path)}"
+        goes_on = f"if {quoted(block.path)} (line {block.line}) goes on to here"
+        message += f"; {goes_on}, {_longer_fence(found, block.path)}"
     if short := _SHORT_FENCE.search(found.text, found.cuts[-2], position):
         at = line - found.text.count("\n", short.start(), position)
-        message += f"; line {at}, '{quoted(short[0].rstrip())}', has 2 carets: a fence has 3 or more"
+        message += f"; line {at}, '{quoted(short[0].rstrip())}', has 2 carets: a fence needs 3 or more"
     found.reject(line, "stray-fence", message)
 
 
@@ -330,13 +331,13 @@ def reject_short_block(found: Findings, start: int, end: int) -> None:
     short = _SHORT_FENCE.search(found.text, start, end)
     if short and _SHORT_END.search(found.text, short.end(), end):
         line = found.text.count("\n", 0, short.start()) + 1  # at most fifty times
-        found.reject(line, "short-fence", f"'{quoted(short[0].rstrip())}' has 2 carets: a fence has 3 or more")
+        found.reject(line, "short-fence", f"'{quoted(short[0].rstrip())}' has 2 carets: a fence needs 3 or more")
 
 
 def reject_indented_fences(found: Findings, start: int, end: int) -> int:
     """Reject fences that do not start their line; return the end, or the place of the last reason that is kept."""
     for match in _INDENTED_FENCE.finditer(found.text, start, end):
-        message = f"'{quoted(match[1].strip())}' does not start its line: a fence stands at column 0"
+        message = f"'{quoted(match[1].strip())}' does not start its line: a fence must start at column 0"
         found.reject(found.line_at(match.start()), "indented-fence", message)
         if found.reasons.more:
             return match.end()

@@ -33,10 +33,8 @@ _TURN = regex(
     re.MULTILINE,
 )
 """The beginning of another speaker's words, by a template's tokens or without them: the answer ended before it."""
-_ONLY_NAMED = "; a tag that is only spoken of stands in backticks"
-_UNENDED = (
-    "the thoughts that begin here never end, and blocks in thoughts do not count: end them, and send the answer then"
-)
+_ONLY_NAMED = "; put a tag that you only mention in backticks"
+_UNENDED = "the thoughts that begin here never end, and blocks in thoughts do not count: end them, then send the answer"
 _SEND_AGAIN = "send the blocks that count, without thoughts or tags around them"
 
 
@@ -199,7 +197,7 @@ def suspect_tagged_blocks(text: str, cuts: Sequence[int], reasons: Reasons) -> N
     outside = pieces[::2]
     for blocks, (start, end) in enumerate(outside):
         if 0 < blocks < len(pieces) // 2 and (turn := _TURN.search(text, start, end)):
-            fact = f"'{quoted(turn[0].strip())}' begins another's words, and blocks stand on both sides of them"
+            fact = f"'{quoted(turn[0].strip())}' begins another speaker's turn, and blocks stand before and after it"
             reasons.suspect("", _line_of(text, turn.start()), "thoughts", fact, "send the blocks that count, alone")
             return
         for tag in _TAG.finditer(text, start, end):

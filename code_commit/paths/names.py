@@ -41,8 +41,8 @@ _INVISIBLE = f"[{_IGNORABLE}\u2800\ufdd0-\ufdef\ufffe\uffff]"
 _EMOJI_JOINT = f"(?<=[{_EMOJI}])\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)|(?<=[{_EMOJI}\ufe0f])\u200d(?=[{_EMOJI}])"
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zs", "Zl", "Zp"})
 
-_OUTSIDE = "name the file relative to the project's root, as src/main.rs, and stay inside the project"
-_CANONICAL = "spell the path with single slashes and without '.' parts, as src/main.rs"
+_OUTSIDE = "name the file relative to the project's root, such as src/main.rs, and stay inside the project"
+_CANONICAL = "spell the path with single slashes and without '.' parts, such as src/main.rs"
 
 _DEVICE = r"(?:\A|/)(?i:con|prn|aux|nul|conin\$|conout\$|clock\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3]) *(?:[.:/]|\Z)"
 """Source: "Naming Files, Paths, and Namespaces" of Microsoft's Win32 documentation: with any extension too."""
@@ -57,7 +57,7 @@ _FAULTS: tuple[tuple[str, str, str], ...] = (
     ("outside", r"\A[A-Za-z][A-Za-z0-9+.-]*:/|\A[A-Za-z]:", f"begins with a drive or is a URL: {_OUTSIDE}"),
     ("outside", r"\A[~$]|\A%[^%/]*%", f"begins with what a shell expands: {_OUTSIDE}"),
     ("unclear-path", r"\\", "holds a backslash: separate folders with /"),
-    ("unclear-path", r"/\Z", "ends with a slash: name a file, folders come by themselves"),
+    ("unclear-path", r"/\Z", "ends with a slash: name a file; its folders are made as needed"),
     ("unclear-path", r"//|(?:\A|/)\.(?:/|\Z)", f"is not canonical: {_CANONICAL}"),
     ("unclear-path", r"[. ](?:/|\Z)", "has a dot or blank at the end of a name, or a comment: leave it out"),
     ("unclear-path", r"\A[ :-]|/ ", "begins with a blank, '-' or ':': begin with a letter, a digit, '_' or '.'"),
@@ -77,8 +77,8 @@ _INSTEAD = {
     "Cargo.lock": "; the build brings it up to date with Cargo.toml",
     "UserSpecification.md": "; change the code until it does what the specification says",
     ".git": "; change files of the work tree alone",
-    "agent-config": "; put the file elsewhere, the folder holds the supervisor's settings",
-    "target": "; put the file elsewhere, as src/, the folder belongs to the build",
+    "agent-config": "; put the file elsewhere: the folder holds the supervisor's settings",
+    "target": "; put the file elsewhere, such as in src/: the folder belongs to the build",
 }  # the advice in place of a change of a protected file
 
 
@@ -148,10 +148,10 @@ def _length_fault(path: str, limits: Limits) -> Fault | None:
         return None
     encoded = path.encode("utf-8", "surrogatepass")
     if len(encoded) > limits.path:
-        return "too-long", f"is {len(encoded)} bytes long, {limits.path} are possible here: choose a shorter path"
+        return "too-long", f"is {len(encoded)} bytes long, {limits.path} are allowed here: choose a shorter path"
     longest = max(map(len, encoded.split(b"/")))
     if longest > limits.name:
-        return "too-long", f"has a name of {longest} bytes, the file system takes {limits.name}: choose a shorter name"
+        return "too-long", f"has a name of {longest} bytes, the file system allows {limits.name}: choose a shorter name"
     return None
 
 
@@ -218,7 +218,7 @@ def find_case_collisions(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
             spelling, key = f"{spelling}/{part}", f"{key}/{fold(part)}"
             first, first_path = spellings.setdefault(key, (spelling, path))
             if spelling != first or key in files or (spelling == f"/{path}" and path != first_path):
-                message = f"is one file or folder with {quoted(first_path)}, or lies below it, on some file systems"
+                message = f"is the same file or folder as {quoted(first_path)}, or lies below it, on some file systems"
                 yield path, f"{message}: choose one spelling, or another name"
                 break
         else:

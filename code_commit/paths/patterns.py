@@ -50,7 +50,7 @@ def _explain(pattern: str, root: Path | None) -> str | None:
         return f"it names the project itself: write {sign}{_WHOLE_PROJECT} for all of it"
     if matches is None:
         is_comment = pattern.startswith("#")
-        return "it is a comment: write a backslash before its #" if is_comment else "it is no pattern of .gitignore"
+        return "it is a comment: write a backslash before its #" if is_comment else "it is not a .gitignore pattern"
     if ".." in body.split("/"):
         place = os.path.normpath(f"{root or ''}{os.sep if root else ''}{body.lstrip('/')}")
         return f"it holds '..'{_relative(sign, place, body, root)}"

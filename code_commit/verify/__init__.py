@@ -58,21 +58,19 @@ Originals = dict[str, OriginalFile | None]  # the content at each path before th
 _IGNORED = "git ignores it, the reviewer would not see it: put the file where .gitignore does not match"
 _HIDDEN = (
     "git hides changes of it (its index says skip-worktree or assume-unchanged, or holds one of its folders as a file),"
-    " the reviewer would not see them: leave it, or put the file elsewhere"
+    " the reviewer would not see them: leave it as it is, or put the file elsewhere"
 )
 _CONFIDENTIAL = (
-    "is {}: leave its block out, and say outside the fences what it needs (only where --allow names"
-    " the file itself, not just its folder, may it be changed)"
+    "is {}: leave its block out, and say outside the fences what it needs (the user can allow it with --allow and the"
+    " path of the file itself, not just its folder)"
 )
-_WHOLE_FILE = (
-    "is sent as edits, which are taken only with answer_format = 'edits' or 'auto': send the whole content of the file"
-)
+_WHOLE_FILE = "is sent as edits, which answer_format = 'files' does not accept: send the whole content of the file"
 _BLANKS, _BOM = " \t\r", "\ufeff"
 _UNSEEN = (
     "[codebase] shows at most an outline of it, a change could lose the rest: ask for the file with ^^^files first"
 )
 _CHANGED_SINCE = "has changed since it was shown, a change could lose that: ask for the file with ^^^files first"
-_NOT_HELD = "the code rollup does not hold it as it is now"
+_NOT_HELD = "the code rollup lacks it or shows another version of it"
 _STALE = f"{_NOT_HELD}: leave it as it is"
 _ENDS_ALONE = "the answer differs from it in line ends or the last newline alone"
 

@@ -37,10 +37,10 @@ _OF_THE_END = "of the last lines (^^^to): "
 _BOM = "\ufeff"
 _BLANKS = " \t\r"
 UNSEEN_PART = (
-    "only some of its lines are shown: send edits whose finds, and both ends of a range, stand in one passage of these;"
-    " ask for others by ^^^files, or leave its block out"
+    "only some of its lines are shown: send edits whose finds, or both ends of a range, lie in one shown passage; ask"
+    " for other lines with ^^^files, or leave its block out"
 )
-STALE_PART = "it has changed since its lines were shown: take them from the next prompt, or leave its block out"
+STALE_PART = "it has changed since its lines were shown: edit its lines as they are now, or leave its block out"
 
 
 class ContentFault(NamedTuple):
@@ -143,7 +143,7 @@ def _locate(
             told = ", ".join(str(place + 1) for place in found[:_MOST_PLACES])
             more = " and more" if len(found) > _MOST_PLACES else ""
             message = (
-                f"the lines to find are there more than once, from lines {told}{more} of the file on: {_MORE_LINES}"
+                f"the lines to find are there more than once, starting at lines {told}{more} of the file: {_MORE_LINES}"
             )
             faults.append(ContentFault(edit.line, "ambiguous", which + message))
     if faults:
@@ -171,14 +171,15 @@ def _overlaps(spans: Sequence[Span], edits: Sequence[Edit]) -> list[ContentFault
     for (start, end), edit in zip(spans, edits, strict=True):
         if end - start < edit.find.count("\n") + edit.last.count("\n"):
             last = end - edit.last.count("\n") + 1
-            message = f"the lines after ^^^to stand from line {last} of the file on, those of the find from line"
-            faults.append(ContentFault(edit.line, "order", f"{message} {start + 1} on: the first lines come first"))
+            until = start + edit.find.count("\n")
+            fact = f"the lines after ^^^to start at line {last} of the file, those after ^^^find end at line {until}"
+            faults.append(ContentFault(edit.line, "order", f"{fact}: the last lines must lie below the first"))
     if faults:
         return faults
     for first, second in pairwise(sorted(range(len(edits)), key=spans.__getitem__)):
         if spans[second][0] < spans[first][1]:
-            shared = f"line {spans[second][0] + 1} of the file is in this find and in that of line {edits[first].line}"
-            faults.append(ContentFault(edits[second].line, "overlap", f"{shared}: make one edit of the two"))
+            shared = f"line {spans[second][0] + 1} of the file is in this edit and the one at line {edits[first].line}"
+            faults.append(ContentFault(edits[second].line, "overlap", f"{shared}: make the two into one"))
     return faults
 
 
@@ -290,8 +291,8 @@ def _nearest(lines: Sequence[str], find: Sequence[str], index: dict[str, list[in
                 votes[number - offset] += 1 / len(index[word])
     if not votes:
         return (
-            "the lines to find are not in the file, nor any like them that you were shown: copy them from the file as"
-            " it was shown, or leave its block out"
+            "the lines to find are not in the file, nor any shown ones like them: copy them from the file as it was"
+            " shown, or leave its block out"
         )
     likely = sorted(votes, key=lambda place: (-votes[place], place))[:_MOST_LIKELY]
     start = max(

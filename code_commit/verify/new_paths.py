@@ -119,9 +119,9 @@ def _read_decoration(path: str, held: str, root: Path) -> tuple[str, str] | None
         advice = f"{shown(held)} {_ALONE}"
         if re.search("[>\u2192]", path):
             advice += ", and to rename it, delete that path and create the new one"
-        return f"is not there, and {shown(held)} stands in it", advice
+        return f"is not there, but {shown(held)} is", advice
     if bare := _find_bare_path(path, root):
-        return "has something before or behind the path", f"{shown(bare)} {_ALONE}"
+        return "has something before or after the path", f"{shown(bare)} {_ALONE}"
     spelled = unicodedata.normalize("NFKC", path)
     if spelled.count("/") != path.count("/"):
         return "has a character that looks like a slash", f"{shown(spelled)} {_ALONE}"
@@ -130,7 +130,7 @@ def _read_decoration(path: str, held: str, root: Path) -> tuple[str, str] | None
     plain = unquote(path)
     is_folders = _has_folder(root, plain) and not _has_folder(root, path)
     if plain != path and plain.isprintable() and (is_folders or _ROUTE.search(path)):
-        return "is written as a URL has it", f"{shown(plain)} {_ALONE}"
+        return "is URL-encoded", f"{shown(plain)} {_ALONE}"
     return None
 
 

@@ -47,7 +47,7 @@ def find_astray(files: NewFiles, project: Project) -> Iterator[Doubt]:
         meant = {path: seen for path, text in new.items() if (seen := _find_meant(path, text, answered, likely, tree))}
     for path in new:
         if path.split("/")[0] == "PATH" and not project.has("PATH"):
-            yield Doubt(path, "astray", "is called as the instructions' examples", "write the file's own path")
+            yield Doubt(path, "astray", "has the name of an example in the instructions", "write the file's own path")
         elif path in meant:
             folder, existing = meant[path]
             beside = [other in meant for other in new if other.startswith(f"{folder}/")]

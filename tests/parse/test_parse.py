@@ -577,35 +577,35 @@ TOLD = {
     ),
     "a removal with the path again": (
         "^^^src/a.h\n^^^delete src/a.h\n^^^end\n",
-        "line 2: src/a.h: ^^^delete stands alone on its line: leave 'src/a.h' out",
+        "line 2: src/a.h: ^^^delete must stand alone on its line: leave 'src/a.h' out",
     ),
     "an end with a path": (
         "^^^^src/a.h\nx\n^^^^end src/a.h\nDone.\n^^^b\n^^^end\n",
-        "line 3: src/a.h: ^^^^end stands alone on its line: leave 'src/a.h' out",
+        "line 3: src/a.h: ^^^^end must stand alone on its line: leave 'src/a.h' out",
     ),
-    "an end with a path outside": ("^^^end src/a.h\n", "line 1: ^^^end stands alone on its line: leave 'src/a.h' out"),
+    "an end with a path outside": ("^^^end src/a.h\n", "line 1: ^^^end must stand alone on its line: leave 'src/a.h' out"),
     "a note": (
         "^^^ sign is the fence.\n",
         (
             "line 1: a line of your text begins with ^^^: indent what you quote, by four blanks (if it opens a block,"
-            " that lacks its ^^^end)"
+            " end that with ^^^end)"
         ),
     ),
     "a short opening": (
         "^^^b\n^^^end\nNow:\n^^shop/cli.py\nx\n^^^end\n",
-        ("line 6: ^^^end stands outside a block: it belongs after a ^^^PATH line; when b (line 1) ends here, open and close "
-        "the block with 4 carets: ^^^^b and ^^^^end; line 4, '^^shop/cli.py', has 2 carets: a fence has 3 or more"),
+        ("line 6: ^^^end stands outside a block: it belongs after a ^^^PATH line; if b (line 1) goes on to here, open and close "
+        "the block with 4 carets: ^^^^b and ^^^^end; line 4, '^^shop/cli.py', has 2 carets: a fence needs 3 or more"),
     ),
     "a whole block of two carets": (
         "^^^b\n^^^end\n ^^a\n^^shop/cli.py\nx\n^^end \r\n^^^c\n^^^end\n",
-        "line 4: '^^shop/cli.py' has 2 carets: a fence has 3 or more",
+        "line 4: '^^shop/cli.py' has 2 carets: a fence needs 3 or more",
     ),
     "an end of a range that is empty": (
         "^^^a\n^^^find\nx\n^^^to\n^^^replace\n^^^end\n",
         ("line 2: a: the last part of the find (after ^^^to) is empty: write lines of the file there, and in the replace "
         "those that stay"),
     ),
-    "two carets alone": ("^^a\nx\n^^end", "line 1: '^^a' has 2 carets: a fence has 3 or more"),
+    "two carets alone": ("^^a\nx\n^^end", "line 1: '^^a' has 2 carets: a fence needs 3 or more"),
     "a short end": (
         "^^^a\nx\n^^end\n^^^b\nx\n^^^end\n",
         "line 3: a: '^^end' has 2 carets, the block was opened with 3: write ^^^end",

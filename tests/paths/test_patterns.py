@@ -28,7 +28,7 @@ UNMATCHABLE = {
     "a dot": ("./", "it names the project itself: write ** for all of it"),
     "a slash": ("/", "it names the project itself: write ** for all of it"),
     "a comment": ("# src", "it is a comment: write a backslash before its #"),
-    "an open bracket": ("src/[", "it is no pattern of .gitignore"),
+    "an open bracket": ("src/[", "it is not a .gitignore pattern"),
 }
 
 

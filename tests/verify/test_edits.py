@@ -83,8 +83,8 @@ def test_the_rest_of_the_file_stays_as_it_was(text, rows, expected):
 
 UNFIT = {
     # the file, the pairs, rules with lines of the response, what the LLM is told
-    "nowhere": (POEM, [("five\n", "")], [(10, "no-match")], "nor any like them"),
-    "an empty file": ("", [("one\n", "")], [(10, "no-match")], "nor any like them"),
+    "nowhere": (POEM, [("five\n", "")], [(10, "no-match")], "nor any shown ones like them"),
+    "an empty file": ("", [("one\n", "")], [(10, "no-match")], "nor any shown ones like them"),
     "nearly": (
         "def f(x):\n    return x\n\ndef g(x):\n    y = x\n    return y\n",
         [("def g(x):\n    y = x+1\n    return y\n", "")],
@@ -112,42 +112,42 @@ UNFIT = {
     "lines beyond the end": ("a b\nc\n", [("c\nd\ne\n", "")], [(10, "no-match")], "leave its last 2 lines out"),
     "across the end": ("a b\nc\n", [("b a\nc\nd\n", "")], [(10, "no-match")], "lines 1 to 2 of the file, where line 1 says 'a b'"),
     "nearest the last line": ("a b\nc\n", [("c d\n\n", "")], [(10, "no-match")], "line 2 of the file, which says 'c' and not 'c d'"),
-    "twice": (POEM, [("two\n", "")], [(10, "ambiguous")], "more than once, from lines 2, 6 of the file on"),
-    "overlapping itself": ("a\na\na\n", [("a\na\n", "")], [(10, "ambiguous")], "from lines 1, 2 of the file on"),
-    "nearly twice": ("a \na\t\n", [("a\n", "")], [(10, "ambiguous")], "from lines 1, 2 of the file on"),
-    "everywhere": ("a\n" * 99, [("a\n", "")], [(10, "ambiguous")], "from lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and more of the file on"),
+    "twice": (POEM, [("two\n", "")], [(10, "ambiguous")], "more than once, starting at lines 2, 6 of the file:"),
+    "overlapping itself": ("a\na\na\n", [("a\na\n", "")], [(10, "ambiguous")], "starting at lines 1, 2 of the file:"),
+    "nearly twice": ("a \na\t\n", [("a\n", "")], [(10, "ambiguous")], "starting at lines 1, 2 of the file:"),
+    "everywhere": ("a\n" * 99, [("a\n", "")], [(10, "ambiguous")], "starting at lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and more of the file:"),
     "two in one": (
         POEM,
         [("three\n\n", "x\n"), ("one\ntwo\nthree\n", "y\n")],
         [(10, "overlap")],
-        "line 3 of the file is in this find and in that of line 20",
+        "line 3 of the file is in this edit and the one at line 20",
     ),
     "the same twice": (POEM, [("one\n", "x\n"), ("one\n", "x\n")], [(20, "overlap")], "line 1 of the file"),
-    "a range without a beginning": (POEM, [("five\n", "", "four\n")], [(10, "no-match")], "the lines to find are not in the file, nor any like them"),
-    "a range without an end": (POEM, [("one\n", "", "five\n")], [(10, "no-match")], "of the last lines (^^^to): the lines to find are not in the file, nor any like them"),
+    "a range without a beginning": (POEM, [("five\n", "", "four\n")], [(10, "no-match")], "the lines to find are not in the file, nor any shown ones like them"),
+    "a range without an end": (POEM, [("one\n", "", "five\n")], [(10, "no-match")], "of the last lines (^^^to): the lines to find are not in the file, nor any shown ones like them"),
     "a range nearly": (
         "if x:\n    call(first)\n",
         [("if x:\n", "", "call(first)\n")],
         [(10, "no-match")],
         "of the last lines (^^^to): the lines to find are not in the file; nearest is line 2 of the file: it says '    call(first)'",
     ),
-    "a range with two ends": (POEM, [("one\n", "", "two\n")], [(10, "ambiguous")], "of the last lines (^^^to): the lines to find are there more than once, from lines 2, 6 of"),
+    "a range with two ends": (POEM, [("one\n", "", "two\n")], [(10, "ambiguous")], "of the last lines (^^^to): the lines to find are there more than once, starting at lines 2, 6 of"),
     "a range with two beginnings": (POEM, [("two\n", "", "four\n")], [(10, "ambiguous")], "the lines to find are there more than once"),
     "a range upside down": (
         POEM,
         [("three\n", "", "one\n")],
         [(10, "order")],
-        "the lines after ^^^to stand from line 1 of the file on, those of the find from line 3 on: the first lines come first",
+        "the lines after ^^^to start at line 1 of the file, those after ^^^find end at line 3: the last lines must lie below the first",
     ),
-    "a range in one line": (POEM, [("one\ntwo\n", "", "two\nthree\n")], [(10, "order")], "from line 2 of the file on, those of the find from line 1 on"),
+    "a range in one line": (POEM, [("one\ntwo\n", "", "two\nthree\n")], [(10, "order")], "start at line 2 of the file, those after ^^^find end at line 2"),
     "an edit inside a range": (
         POEM,
         [("three\n", "3\n"), ("one\n", "", "four\n")],
         [(10, "overlap")],
-        "line 3 of the file is in this find and in that of line 20",
+        "line 3 of the file is in this edit and the one at line 20",
     ),
     "ranges that cross": (
-        "a\nb\nc\nd\n", [("a\n", "", "c\n"), ("b\n", "", "d\n")], [(20, "overlap")], "line 2 of the file is in this find",
+        "a\nb\nc\nd\n", [("a\n", "", "c\n"), ("b\n", "", "d\n")], [(20, "overlap")], "line 2 of the file is in this edit",
     ),
     "all at once": (POEM, [("five\n", ""), ("one\n", ""), ("two\n", "")], [(10, "no-match"), (30, "ambiguous")], ""),
 }  # fmt: skip
@@ -489,7 +489,8 @@ def test_each_of_many_overlapping_finds_is_found_where_it_stands(text, finds):
         if len(found) > 1:
             numbers = ", ".join(str(place + 1) for place in found[:10])
             assert (
-                f"from lines {numbers}{' and more' if len(found) > 10 else ''} of the file on" in told[number].message
+                f"starting at lines {numbers}{' and more' if len(found) > 10 else ''} of the file:"
+                in told[number].message
             )
         assert len(found) != 1 or number not in told
 
