@@ -70,6 +70,7 @@ code-commit log --stats
 code-commit log --markdown >>summary.md"""
 
 _HEAD = ("RUN (UTC)", "STATUS", "TRIES", "FILES", "COST", "TIME", "TASK")
+_COST = _HEAD.index("COST")
 _TEXTS = (0, 1, 6)  # columns that are no numbers
 _LONGEST_TASK, _UNDO = 50, "(undo of "
 _LABEL = len("warning   ")
@@ -317,9 +318,20 @@ def _table(runs: Sequence[RunRecord | UnreadableRun], columns: int | None) -> st
     """Return the runs as a table, oldest first, each row cut at the terminal's width (None: not cut)."""
     if not runs:
         return "No run yet."
-    lines = [_cut(_without_date(line, columns), columns) for line in aligned([_HEAD, *map(_cells, runs)], _TEXTS)]
+    rows = [_HEAD, *map(_cells, runs)]
+    if columns and max(map(len, aligned(rows, _TEXTS))) > columns:
+        rows = [row for cells in rows for row in _with_cost_below(cells)]
+    lines = [_cut(_without_date(line, columns), columns) for line in aligned(rows, _TEXTS)]
     notes = [f"{_name(run)} cannot be shown: {run.why}" for run in runs if isinstance(run, UnreadableRun)]
     return "\n".join([*lines, *notes])
+
+
+def _with_cost_below(cells: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield a row, and one below it for a second part of its cost: the task has the room then."""
+    paid, plus, unsettled = cells[_COST].partition(" + ")
+    yield (*cells[:_COST], paid, *cells[_COST + 1 :])
+    if plus:
+        yield (*[""] * _COST, f"+ {unsettled}", "", "")
 
 
 def _without_date(row: str, width: int | None) -> str:

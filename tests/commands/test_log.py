@@ -201,6 +201,20 @@ def test_rows_are_cut_where_the_terminal_ends(columns, paid: Path):
 
 
 @pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here")
+def test_a_cost_of_two_parts_leaves_room_for_the_task(paid: Path):
+    totals = json.loads((paid / "run.json").read_text())["totals"] | {"cost_usd": 12.5, "unsettled_usd": 384.0}
+    give(paid, query="Make ok.txt say ok, and nothing else at all.", totals=totals)
+    with Terminal(paid.parents[2], " ".join([*CODE_COMMIT, "log"]), 80, 10, {}) as pane:
+        assert pane.end() == 0
+        _, row, below, *rest = pane.screen()
+    assert "  $12.50  " in row
+    assert "Make ok.txt" in row
+    assert below.split() == ["+", "≤$384.00"]
+    assert row.index("$12.50") + len("$12.50") == len(below)
+    assert rest == ["[exit code 0]"]
+
+
+@pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here")
 def test_what_a_label_leads_goes_on_below_its_beginning(paid: Path):
     give(paid, query=f"Make ok.txt say ok, {'and nothing else ' * 5}at all.")
     with Terminal(paid.parents[2], " ".join([*CODE_COMMIT, "log", "latest"]), 80, 40, {}) as pane:
