@@ -28,7 +28,7 @@ def check_headers(table: Mapping[str, object]) -> dict[str, Value]:
     checked: dict[str, Value] = {}
     for name, value in table.items():
         if not is_name(name):
-            raise ValueError(f"has {shown(name)}, which is no header that may be set")
+            raise ValueError(f"has {shown(name)}, which is not a header that may be set")
         if len([each for each in table if each.lower() == name.lower()]) > 1:
             raise ValueError(f"has {shown(name)} twice: upper and lower case do not matter")
         if isinstance(value, str):

@@ -129,7 +129,7 @@ WRONG_FILES = {
     "price of what": ("prices.m = 1", "prices.m: input is missing"),
     "no prices": ("prices = 1", "prices must be a table"),
     "no headers": ("headers = 1", "headers must be a table"),
-    "a header that is none": ('[headers]\n"a b" = "x"', "headers has a b, which is no header that may be set"),
+    "a header that is none": ('[headers]\n"a b" = "x"', "headers has a b, which is not a header that may be set"),
     "a name of no header": ('key_header = "a\\r\\nb"', "key_header names no header that may be set"),
     "the host": ('key_header = "Host"', "key_header names no header that may be set"),
 }

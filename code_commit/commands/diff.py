@@ -46,8 +46,8 @@ changes of the tree do not affect it. Without RUN it passes over runs that
 applied nothing. After -- name the files, folders or patterns to show, from the
 project's root. A terminal gets colors and git's pager. Each test, CI file and
 build file in the diff is named on standard error. Exits with 1 if the log no
-longer has the content of a file ("unknown" with --json, which also says which
-files have "changed_since")."""
+longer has the content of a file. With --json such files are "unknown", and
+those that were changed after the run are "changed_since"."""
 
 EXAMPLES = """\
 code-commit diff

@@ -27,17 +27,17 @@ from code_commit.views import Outline, Part, of_kind
 
 DESCRIPTION = """\
 Writes agent-config/codeRollup.txt, the codebase as one text: every file that
-git tracks, and untracked ones that it does not ignore (these are named): first
-LLMInstructions.md, AGENTS.md, CLAUDE.md and README, the rest by path. Left out
-are agent-config, files that are not UTF-8 text, lock files, minified files,
-what .gitattributes or its own header calls generated, files over 256 kB that no
-PATHSPEC names, and what looks like a secret by its name (.env, *.pem ...) or
-content (private keys, keys of vendors, random values beside names such as
-password). Says what it left out (the file says so too, at its end), and roughly
-how many tokens the rest has. With --fit, the files that agent-config/query.txt
-needs most are whole; the others are outlines, then only names. With
---select, an LLM chooses which files are whole: one call, logged as a run of its
-own. build.sh is whole if there is room."""
+git tracks, and untracked ones that it does not ignore (it names these). First
+come LLMInstructions.md, AGENTS.md, CLAUDE.md and README, then the rest by path.
+Left out are agent-config, files that are not UTF-8 text, lock files, minified
+files, what .gitattributes or its own header calls generated, files over 256 kB
+that no PATHSPEC names, and what looks like a secret by its name (.env, *.pem
+...) or content (private keys, keys of vendors, random values beside names such
+as password). Says what it left out (the file says so too, at its end), and
+roughly how many tokens the rest has. With --fit, the files that
+agent-config/query.txt needs most are whole; the others are outlines, then only
+names. With --select, an LLM chooses which files are whole: one call, logged as
+a run of its own. build.sh is whole if there is room."""
 
 EXAMPLES = """\
 code-commit rollup
@@ -60,7 +60,7 @@ class Arguments:
     """The arguments of the command; `options` are the settings among them."""
 
     pathspecs: Annotated[
-        tuple[str, ...], "PATHSPEC", "only these, as `git ls-files` takes them", {"flag": "", "nargs": "*"}
+        tuple[str, ...], "PATHSPEC", "only these, as `git ls-files` accepts them", {"flag": "", "nargs": "*"}
     ] = ()
     exclude: Annotated[tuple[str, ...], "GLOB", "leave these out (.gitignore syntax, repeatable)"] = ()
     include: Annotated[tuple[str, ...], "PATHSPEC", "include these even if a rule excludes them (repeatable)"] = ()

@@ -12,8 +12,8 @@ repository, query, optionally commit, rollup, settings ...; --schema prints
 the schema). Each runs in a fresh clone: code-commit rollup, run and diff. Its
 results go to OUT/ID/, and a line to OUT/results.jsonl. Started again, the fleet
 continues: a task with a result runs again only when its line has changed. With
---model, --setting or --trials it compares; --from-history prints tasks made of
-a repository's own commits; --land makes branches of green results.
+--model, --setting or --trials it compares; --from-history prints tasks made
+from a repository's own commits; --land makes branches from green results.
 It runs on this machine, or on any Dask cluster. API keys are the workers' own.
 Exits with 0 if every task is green, 1 if some are not, 3 if
 --max-cost ran out, 5 if the cluster was lost."""
@@ -53,12 +53,12 @@ class FleetOptions(NamedTuple):
         Sequence[str], "TEXT", "this task for each of --repositories, in place of TASKS", {"flag": "-m"}
     ] = ()
     repositories: Annotated[str, "FILE", "one path or URL per line; - reads standard input"] = ""
-    build: Annotated[str, "FILE", "with -m or --from-history: the build.sh of trees without one"] = ""
+    build: Annotated[str, "FILE", "with -m or --from-history: a build.sh for trees without one"] = ""
     build_instead: Annotated[str, "FILE", "the same, in place of every build.sh"] = ""
     model: Annotated[Sequence[str], "MODEL", "run each task with this model (repeatable)"] = ()
     setting: Annotated[Sequence[str], "NAME=VALUE", "run each task with this setting (repeatable)"] = ()
     trials: Annotated[int, "N", "run each task N times", _N] = 1
-    from_history: Annotated[Path | None, "REPOSITORY", "print tasks made of its commits", _PATH] = None
+    from_history: Annotated[Path | None, "REPOSITORY", "print tasks made from its commits", _PATH] = None
     tests: Annotated[Sequence[str], "GLOB", "with --from-history: which files are tests", {"nargs": "+"}] = ()
     commits: Annotated[str, "RANGE", "with --from-history: these commits (default: HEAD)"] = "HEAD"
     limit: Annotated[int | None, "N", "with --from-history: at most N tasks", _N] = None
@@ -80,9 +80,9 @@ class FleetOptions(NamedTuple):
     moved: Annotated[bool, "", "rerun tasks that conflict or whose base has moved"] = False
     no_baseline: Annotated[bool, "", "skip the builds that run before anything is paid for"] = False
     skip_red: Annotated[bool, "", "skip tasks whose baseline build fails"] = False
-    land: Annotated[Path | None, "OUT", "make a branch of each green result in your clones", _PATH] = None
+    land: Annotated[Path | None, "OUT", "make a branch from each green result in your clones", _PATH] = None
     group: Annotated[Sequence[str], "PATCH", "with --land: results with this patch hash (repeatable)"] = ()
-    branch: Annotated[str, "NAME", "with --land: its name (default: fleet/{id})"] = "fleet/{id}"
+    branch: Annotated[str, "NAME", "with --land: name of each branch (default: fleet/{id})"] = "fleet/{id}"
     author: Annotated[str, "'NAME <MAIL>'", "with --land: the author of the commits, in place of git's"] = ""
     pull_request: Annotated[Path | None, "FILE", "with --land: a template of your own", _PATH] = None
     check: Annotated[bool, "", "check TASKS, and do nothing else"] = False

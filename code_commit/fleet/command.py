@@ -161,13 +161,13 @@ def _check(options: FleetOptions, tasks: Sequence[FleetTask]) -> int:
     lines = [f"{count(len(tasks), 'task')}: no mistake"]
     left = list(tasks)
     if options.out and not is_folder(options.out):
-        lines.append(f"{len(tasks):,} would begin")
+        lines.append(f"{len(tasks):,} would start")
     elif options.out:
         _, kept, left, again = _plan(options, tasks, options.out)
         begun = len({task.id for task in left if log_path(options.out, task).exists()} - again)
         rebuilt = f"{len(again):,} would be built again, " if again else ""
         begin = len(left) - begun - len(again)
-        lines.append(f"{len(kept):,} kept, {begun:,} would go on, {rebuilt}{begin:,} would begin")
+        lines.append(f"{len(kept):,} kept, {begun:,} would continue, {rebuilt}{begin:,} would start")
     if options.scheduler is None:
         require_keys(left)
     print_text("\n".join(lines))

@@ -50,7 +50,7 @@ def _with_certificate(context: Any, certificate: Certificate | None) -> Any:
             context.load_cert_chain(*certificate, password="")  # OpenSSL would ask on the terminal
         except OSError as error:
             why = (
-                error.strerror if error.errno and not hasattr(error, "reason") else "it is no PEM, or has a pass phrase"
+                error.strerror if error.errno and not hasattr(error, "reason") else "it is not PEM or has a pass phrase"
             )
             way = "name a certificate and its key without a pass phrase, as PEM"
             if certificate[1] is None:

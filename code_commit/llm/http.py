@@ -349,7 +349,7 @@ def _explain_failure(error: Exception, endpoint: Endpoint) -> LLMError | Passing
             return LLMError(f"the proxy refuses to connect to {host} (status {status}): check the proxy variables")
         return PassingFailure(f"the proxy does not reach {host} (HTTPS_PROXY and NO_PROXY say what goes through it)")
     if isinstance(error, UnicodeError):  # the host's name has a part that is empty, too long or no punycode
-        return LLMError(f"{host} is no valid host name: check {endpoint.address_option}")
+        return LLMError(f"{host} is not a valid host name: check {endpoint.address_option}")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         failure = PassingFailure(f"no connection to {endpoint.netloc} ({_words_of(error)})")
         if endpoint.is_local and (_find_cause(error, ssl.SSLEOFError) or _find_cause(error, ssl.SSLZeroReturnError)):

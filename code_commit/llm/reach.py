@@ -117,7 +117,7 @@ def _file(name: str, setting: str) -> Path | None:
         return None
     path = absolute(name)
     if not path.is_absolute() or not path.is_file():
-        why = "is no file" if path.is_absolute() else "is a relative path"
+        why = "is not a file" if path.is_absolute() else "is a relative path"
         raise NotSetUpError(f"{setting}: {shown(name)} {why}: name a file of PEM by its absolute path, or ~/...")
     return path
 

@@ -83,7 +83,7 @@ def test_three_tasks_of_three_repositories(forked_fleet, tmp_path):
     assert "3 tasks kept, none ran" in again.stderr
     assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == 3, "nothing ran again"
     checked = forked_fleet.run([*fleet_words(tasks), "--check", "--failed"], tmp_path, os.environ)
-    assert checked.stdout == "3 tasks: no mistake\n2 kept, 0 would go on, 1 would begin\n"
+    assert checked.stdout == "3 tasks: no mistake\n2 kept, 0 would continue, 1 would start\n"
 
 
 def test_a_key_that_is_missing_here_is_told_once_before_anything_is_cloned(forked_fleet, tmp_path):
@@ -188,7 +188,7 @@ def test_a_build_is_supplied_where_there_is_none_and_another_one_asks_no_llm_aga
     before = {line["id"]: line for line in results(tmp_path).values()}
     (tmp_path / "build").write_text("#!/bin/sh\n# a comment\ngrep ok ok.txt && echo again\n")
     checked = cluster.run_fleet(tmp_path, *words[1:], "--build", build, "--check", listed=False)
-    assert checked.stdout.endswith("1 kept, 0 would go on, 1 would be built again, 0 would begin\n")
+    assert checked.stdout.endswith("1 kept, 0 would continue, 1 would be built again, 0 would start\n")
     ends, calls, told = run_with("--build", build)
     assert (ends, calls) == ({"own": 1, "bare": 0}, 0), told
     bare = next(line for line in results(tmp_path).values() if line["repository"] == "bare")

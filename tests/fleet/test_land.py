@@ -372,7 +372,7 @@ def test_a_second_campaign_does_again_only_what_has_to_be(cluster, forked_fleet,
     assert land_all() == (1, [["conflicting", "conflicts"], ["moved", "base moved"], ["same", "landed"]])
     server.calls.clear()
     checked = cluster.run_fleet(tasks, "--moved", "--check")
-    assert checked.stdout.endswith("1 kept, 0 would go on, 2 would be built again, 0 would begin\n")
+    assert checked.stdout.endswith("1 kept, 0 would continue, 2 would be built again, 0 would start\n")
     again = cluster.run_fleet(tasks, "--moved")
     assert (again.returncode, len(server.calls)) == (0, 1), again.stderr
     assert land_all() == (0, [["conflicting", "landed"], ["moved", "landed"], ["same", "landed before"]])

@@ -400,7 +400,7 @@ def test_a_certificate_and_its_key_are_files_of_the_users(
     for more, told in {
         f'client_key = "{tmp_path}/c.pem"': "client_key is set without client_cert",
         'client_cert = "c.pem"': "client_cert: c.pem is a relative path",
-        'client_cert = "/none/c.pem"': "client_cert: /none/c.pem is no file",
+        'client_cert = "/none/c.pem"': "client_cert: /none/c.pem is not a file",
     }.items():
         write(user, base + more)
         with pytest.raises(NotSetUpError, match=told):
