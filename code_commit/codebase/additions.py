@@ -207,7 +207,7 @@ def show_asked(viewer: FileViewer, codebase: Sight, names: Sequence[str], room: 
     others += [f"{path} ({reason})" for reason, left_out in selection.left_out.items() for path in left_out]
     for number, path in enumerate(path for path in requests if path not in paths):
         hint = did_you_mean(path[:_LONGEST_NAME], paths) if number < _MOST_HINTS else ""
-        others.append(f"{path[:_LONGEST_NAME]} (no file of the project{hint})")
+        others.append(f"{path[:_LONGEST_NAME]} (not a file of the project{hint})")
     at_once = [_name_asked(file) for file in shown if not isinstance(file.view, Part)]
     in_part = [_name_asked(file) for file in shown if isinstance(file.view, Part)]
     kinds = {"shown whole from now on": at_once, "shown in part": in_part, "not shown": others}

@@ -141,9 +141,11 @@ def _words(name: str) -> list[str]:
 
 def _explain_missing(name: str, others: "Sequence[Definition]", *, is_known: bool, number: int) -> str:
     if not any(each.name for each in others):
-        return f"{name}: the definitions of this file cannot be found, name lines"
+        return f"{name}: the definitions of this file cannot be found: name lines instead"
     if is_known:
-        return f"{name}: {len(others)} have this name, as {listed([each.name for each in others], _MOST_NEAREST)}"
+        return (
+            f"{name}: {len(others)} definitions have this name: {listed([each.name for each in others], _MOST_NEAREST)}"
+        )
     from difflib import get_close_matches  # few lists need it
 
     spellings = {spelling: each.name for each in others for spelling in (each.name, each.name.rpartition(".")[2])}

@@ -171,11 +171,11 @@ def test_all_definitions_of_one_full_name_are_found_however_many():
 def test_a_name_that_many_definitions_have_is_told_with_some_of_them():
     source = "".join(f"class C{number}:\n    def f(self):\n        return '{'long' * 60}'\n" for number in range(6))
     part = find_part("a.py", source, FileRequest("a.py", ("f", "C2.f")))
-    assert part.missing == ["f: 6 have this name, as C0.f, C1.f, C2.f and 3 more"]
+    assert part.missing == ["f: 6 definitions have this name: C0.f, C1.f, C2.f and 3 more"]
     assert part.part is not None
     assert part.part.ranges == [(1, 1), (7, 9)], "with the file's first line and that of the class"
     assert find_part("a.txt", "a\n", FileRequest("a.txt", ("f",))).missing == [
-        "f: the definitions of this file cannot be found, name lines"
+        "f: the definitions of this file cannot be found: name lines instead"
     ]
 
 
