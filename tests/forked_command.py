@@ -264,7 +264,7 @@ def import_all() -> None:
     for name in NEEDED_LATER:
         importlib.import_module(name)
     with suppress(ValueError):
-        load_run_record(b"")
+        load_run_record(b"0")
     file_kind("a.txt")
     for pattern in gc.get_objects():
         if type(pattern) is _Late:
