@@ -30,7 +30,8 @@ from typing import Any, BinaryIO, Self
 LONGEST_CALL = 1 << 17  # bytes
 OF_EXTRAS = ("code_commit.fleet", "code_commit.commands.mcp")
 NEEDED_LATER = (
-    *("ctypes", "difflib", "encodings.idna", "ssl", "textwrap", "tomllib", "traceback"),
+    *("ctypes", "difflib", "encodings.ascii", "encodings.idna", "encodings.utf_8_sig"),
+    *("ssl", "textwrap", "tomllib", "traceback"),
     *("httpcore", "httpx", "jinja2", "pathspec", "pydantic", "pygments.lexers"),
     *("rich.ansi", "rich.live", "rich.table"),
 )

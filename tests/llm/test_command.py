@@ -10,7 +10,6 @@ import pytest
 from asking import PROMPT, Listener
 from command import Run, the_log, wait_for
 
-from code_commit.commands.mcp_server import _RunArguments
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.llm import open_llm
 from code_commit.llm.command import CommandLLM
@@ -199,6 +198,8 @@ def test_resume_runs_no_program_that_its_log_alone_names(project_folder, tmp_pat
 
 
 def test_no_agent_names_a_program_by_mcp(project_folder, tmp_path, monkeypatch):
+    from code_commit.commands.mcp_server import _RunArguments
+
     monkeypatch.chdir(project_folder)
     monkeypatch.setenv("CODE_COMMIT_MODEL", write_program(tmp_path, RIGHT))  # so the project uses programs
     with pytest.raises(ValueError, match="a program runs only where the user's own settings name it"):
