@@ -28,6 +28,7 @@ SuspicionRule = Literal[
     "line-ends",
     "mixed-format",
     "omission",
+    "repeated",
     "same-file",
     "thoughts",
     "wrong-format",

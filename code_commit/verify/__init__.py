@@ -43,7 +43,7 @@ from code_commit.verify.content import (
     unlisted_warnings,
     verified_change,
 )
-from code_commit.verify.edits import STALE_PART, UNSEEN_PART, VisibleLines, find_shown
+from code_commit.verify.edits import STALE_PART, UNSEEN_PART, VisibleLines, find_repetition, find_shown
 from code_commit.verify.escapes import find_lookalike
 from code_commit.verify.formats import find_formats
 from code_commit.verify.ignored import IgnoreFiles, ignored_paths
@@ -365,7 +365,7 @@ def _check_format(
     except ValueError:
         return asked
     change = without_fences(asked, old)
-    damages = (find(change, old) for find in (find_damage, find_lost_letters, find_lookalike))
+    damages = (find(change, old) for find in (find_damage, find_lost_letters, find_lookalike, find_repetition))
     for found in (*find_formats(change, old, surroundings), *damages):
         if found is not None and found.may_be_meant:
             findings.suspect(change.path, found.rule, found.fact, found.advice, found.line)

@@ -6,6 +6,7 @@ overlap    two edits share lines
 order      the last lines of a range do not stand after its first ones
 unseen     the LLM was shown the file in part, and these lines stand elsewhere, or not in one passage of it
 stale      it was shown the file in part, and the file has changed since
+repeated   they come twice, since the replacement says lines beside its place again: a suspicion
 
 Whole lines are compared without their ends, all with the file as it stands before the response: exactly, and where that
 finds nothing once more without the blanks at their ends. In a file shown in part only the shown lines are searched.
@@ -18,9 +19,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import islice, pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
-from code_commit.changes import Edit, quoted
+from code_commit.changes import Edit, EditBlock, FileChange, quoted
+from code_commit.regex import regex
+from code_commit.verify.parts import Suspicion
 from code_commit.verify.writing import Replacement, put_in, read_lines, with_lf
 from code_commit.views import Part, Span, find_current, lines_of
 
@@ -31,11 +35,13 @@ _MOST_PASSAGES = 50  # as many as there can be reasons
 _MOST_LIKELY = 5
 _MOST_CHARACTERS = 200  # of each of so many passages that are compared
 _ESCAPED = "a backslash stands here for a single character: write that character, or find other lines, or a range"
+_FEWEST_REPEATED, _MOST_REPEATED = 2, 200  # lines: with a word, and of each side that are compared
 _MOST_ODD = 2  # characters of a line; more of them are another text
 _MORE_LINES = "include enough surrounding lines for the find to match exactly once"
 _OF_THE_END = "of the last lines (^^^to): "
 _BOM = "\ufeff"
 _BLANKS = " \t\r"
+_WORD = regex(r"\w")
 UNSEEN_PART = (
     "only some of its lines are shown: send edits whose finds, or both ends of a range, lie in one shown passage; ask"
     " for other lines with ^^^files, or leave its block out"
@@ -73,10 +79,8 @@ def edit_text(
     With `as_sent` all lines of the edits get the ends that the answer gives them, also those that they only repeat.
     """
     file = read_lines(text)
-    if file.bom:  # a codebase shows it before the first line
-        pairs = ((edit.find.removeprefix(_BOM), edit.replacement.removeprefix(_BOM)) for edit in edits)
-        edits = [replace(edit, find=find, replacement=new) for edit, (find, new) in zip(edits, pairs, strict=True)]
-    sent, edits = edits, [_with_lf(edit, has_cr=file.has_cr) for edit in edits]
+    sent = _without_bom(edits) if file.bom else edits
+    edits = [_with_lf(edit, has_cr=file.has_cr) for edit in sent]
     spans, faults = _locate(file.lines, edits, visible)
     if faults:
         return text, faults
@@ -84,6 +88,49 @@ def edit_text(
     if as_sent:
         return put_in(file, ((*spans[at], _lines(sent[at].replacement)) for at in order), as_sent=True), []
     return put_in(file, (_narrowed(file.lines, spans[at], edits[at]) for at in order)), []
+
+
+def find_repetition(change: FileChange | EditBlock, old: str | None) -> Suspicion | None:
+    """Return the first edit that puts lines beside the same lines of the file, which it may only repeat from there."""
+    if not isinstance(change, EditBlock) or old is None:
+        return None
+    file = read_lines(old)
+    edits = [_with_lf(edit, has_cr=file.has_cr) for edit in _without_bom(change.edits)]
+    spans, faults = _locate(file.lines, edits, _ALL)
+    if faults:
+        return None
+    after, places, at = list[str](), list[tuple[Edit, int, int]](), 0
+    for span, edit in sorted(zip(spans, edits, strict=True), key=itemgetter(0)):
+        start, stop, new = _narrowed(file.lines, span, edit)
+        after += [*file.lines[at:start], *new]
+        places.append((edit, len(after) - len(new), len(after)))
+        at = stop
+    after += file.lines[at:]
+    for edit, first, end in places:
+        new, above, below = (
+            after[first:end],
+            after[max(0, first - _MOST_REPEATED) : first],
+            after[end : end + _MOST_REPEATED],
+        )
+        for side, lines in (("below", _shared(new, below)), ("above", _shared(above, new))):
+            words = [line.strip() for line in lines if _WORD.search(line)]
+            if len(words) >= _FEWEST_REPEATED:
+                fact = f"'{quoted(words[0])}' to '{quoted(words[-1])}' come twice: they stand right {side} the edit too"
+                return Suspicion(edit.line, fact, "leave them out, or take them into the find", rule="repeated")
+    return None
+
+
+def _shared(one: Sequence[str], other: Sequence[str]) -> Sequence[str]:
+    """Return the most lines with which one text ends and the other begins."""
+    most = min(len(one), len(other), _MOST_REPEATED)
+    sizes = (size for size in range(most, 0, -1) if other[size - 1] == one[-1] and one[-size:] == other[:size])
+    return other[: next(sizes, 0)]
+
+
+def _without_bom(edits: Iterable[Edit]) -> list[Edit]:
+    """Return the edits without the BOM that a codebase shows before the first line."""
+    pairs = ((edit.find.removeprefix(_BOM), edit.replacement.removeprefix(_BOM), edit) for edit in edits)
+    return [replace(edit, find=find, replacement=new) for find, new, edit in pairs]
 
 
 def _with_lf(edit: Edit, *, has_cr: bool) -> Edit:

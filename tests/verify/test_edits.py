@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from measure import cpu_seconds, least
 
 from bench.encoder import encode, encode_edits
-from code_commit.changes import Edit, FileReplacement, Reasons, RejectedResponseError, VerifiedChanges
+from code_commit.changes import Edit, EditBlock, FileReplacement, Reasons, RejectedResponseError, VerifiedChanges
 from code_commit.codebase.text import part_of
 from code_commit.parse import parse_response, read_response
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.verify import capture_rules, verify_changes
-from code_commit.verify.edits import VisibleLines, edit_text, find_shown
+from code_commit.verify.edits import VisibleLines, edit_text, find_repetition, find_shown
 from code_commit.views import Part, Passage, Sight
 
 POEM = "one\ntwo\nthree\n\nfour\ntwo\n"
@@ -292,6 +292,39 @@ def test_only_shown_lines_of_a_part_are_searched(rows, expected):
     assert shown == [(1, 3), (7, 10)]
     text, faults = edit_text(NUMBERS, pairs(rows), VisibleLines(shown))
     assert (text, faults) == (expected, []) if not faults else [fault.rule for fault in faults] == [expected]
+
+
+TRIP = "def trip():\n    prepare()\n    print_status()\n\n    travel()\n    finish()\n"
+BELOW = "    print_status()\n\n    travel()\n"
+
+REPEATING_NEIGHBORS = {
+    "those below": ([("    prepare()\n", f"    ready()\n{BELOW}")], "below"),
+    "behind the line of the find": ([("    prepare()\n", f"    prepare()\n    ready()\n{BELOW}")], "below"),
+    "those above": ([("    finish()\n", f"{BELOW}    end()\n")], "above"),
+    "nothing else": ([("    prepare()\n", f"    prepare()\n{BELOW}")], "below"),
+    "of a range": ([("def trip():\n", f"def trip():\n    ready()\n{BELOW}", "    prepare()\n")], "below"),
+    "with other edits": ([("    finish()\n", ""), ("    prepare()\n", f"    ready()\n{BELOW}")], "below"),
+    "that another edit moves": ([("    prepare()\n", f"{BELOW}    prepare()\n"), (BELOW, "")], ""),
+    "that another edit changes": ([("    prepare()\n", BELOW), ("    print_status()\n", "    say()\n")], ""),
+    "taken into the find": ([(f"    prepare()\n{BELOW}", f"    ready()\n{BELOW}")], ""),
+    "one line": ([("    prepare()\n", "    ready()\n    print_status()\n")], ""),
+    "not up to the end": ([("    prepare()\n", f"    ready()\n{BELOW}    wait()\n")], ""),
+    "not found": ([("    pack()\n", BELOW)], ""),
+    "none": ([("    prepare()\n", "")], ""),
+}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+@pytest.mark.parametrize(("rows", "side"), REPEATING_NEIGHBORS.values(), ids=REPEATING_NEIGHBORS)
+def test_lines_that_an_edit_puts_beside_the_same_lines_are_suspected(rows, side, end):
+    found = find_repetition(EditBlock("a.gd", tuple(pairs(rows)), 1), TRIP.replace("\n", end))
+    assert (found is not None and f"right {side} " in found.fact) == bool(side)
+    assert found is None or (found.rule, "'print_status()' to 'travel()'" in found.fact) == ("repeated", True)
+
+
+def test_what_is_no_edit_of_a_file_repeats_nothing():
+    assert find_repetition(FileReplacement("a.gd", TRIP * 2, 1), TRIP) is None
+    assert find_repetition(EditBlock("a.gd", tuple(pairs([("a\n", BELOW)])), 1), None) is None
 
 
 @pytest.mark.parametrize("passage", [(1, "a\nc\n"), (2, "a\n"), (0, "a\n"), (3, "a\n")])
