@@ -44,6 +44,9 @@ _STRING = regex(
 )
 _BEFORE_CALL, _BEHIND_CALL = 3, 80  # lines around the path of a call that may be the call's
 _MOST_STRINGS, _MOST_CALLS, _LONGEST_LINE = 40, 200, 400
+_NAMED_ELEMENT = regex(r"<([^\s<>=/]{1,60})[^<>\n]{0,200}>\s*([^\s<>]{1,200})\s*</\1>")
+_END_OF_ELEMENT = regex(r"</([^\s<>=/]{1,60})>")
+_LONGEST_CALL = 20_000
 _OPTIONS = r"(?:\s+-[\w-]+(?:=\S+)?)*"
 _COMMAND = regex(
     rf"(?:.*[;&|]\s*)?(?:\$ |sudo\s+)*(?:git{_OPTIONS}\s+)?"
@@ -206,7 +209,9 @@ def _bare_files(text: Text, is_file: Callable[[str], bool]) -> Iterator[Proposal
 
 
 def _calls(text: Text, is_file: Callable[[str], bool]) -> Iterator[Proposal]:
-    """Yield the strings around a path that is a string too, as in a tool call, JSON or a script that writes files."""
+    """Yield the strings around a path that is a string too, as in a tool call, JSON or a script that writes files, and
+    the elements behind one that is a path.
+    """
     for count, (at, path) in enumerate(_quoted_paths(text.lines, is_file)):
         if count == _MOST_CALLS:
             break
@@ -214,6 +219,20 @@ def _calls(text: Text, is_file: Callable[[str], bool]) -> Iterator[Proposal]:
         found = islice(_STRING.finditer(near), _MOST_STRINGS)
         values = [without_escapes(match[match.lastindex or 0]) for match in found]
         yield Proposal(text.line + at, path, [value for value in values if not value.endswith(path)], kind="call")
+    tagged = "\n".join(text.lines) if any("</" in line for line in text.lines) else ""
+    for match in islice(_NAMED_ELEMENT.finditer(tagged), _MOST_CALLS):
+        if path := _file_of(match[2], is_file):
+            line = text.line + tagged.count("\n", 0, match.start())
+            yield Proposal(line, path, [*_elements(tagged[match.end() : match.end() + _LONGEST_CALL])], kind="call")
+
+
+def _elements(text: str) -> Iterator[str]:
+    """Yield what stands in the elements of a text, each up to its end from the nearest tag of that name."""
+    for end in islice(_END_OF_ELEMENT.finditer(text), _MOST_STRINGS):
+        start = text.rfind(f"<{end[1]}", 0, end.start())
+        begin = text.find(">", start, end.start()) if start >= 0 else -1
+        if begin >= 0:
+            yield text[begin + 1 : end.start()]
 
 
 def _quoted_paths(lines: Sequence[str], is_file: Callable[[str], bool]) -> Iterator[tuple[int, str]]:

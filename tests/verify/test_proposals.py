@@ -19,6 +19,11 @@ LOST = {
     "a list of files": f"```json\n{json.dumps({'files': [{'path': 'lib/x.py', 'content': ''}, CALL]})}\n```\n",
     "a map of files": json.dumps({PATH: NEW}) + "\n",
     "a function with parameters": f"<function=write>\n<parameter=path>{PATH}</parameter>\n<parameter=text>{NEW}</parameter>\n",
+    "elements of other lines": f"<write> <path>{PATH}</path> <text>import os\n\nprint(os.name)\n</text></write>\n",
+    "parameters of other lines": f"<function=write>\n<parameter=path>\n{PATH}\n</parameter>\n<parameter=text>\nimport os\n\nprint(os.name)\n</parameter>\n",
+    "elements with a prefix": f'<|X|call>\n<|X|arg name="path">{PATH}</|X|arg>\n<|X|arg name="text">import os\nos.abort()</|X|arg>\n',
+    "markup in an element": f"<write><path>{PATH}</path><text>\n<p>one</p>\n<p>two</p>\n</text></write>\n",
+    "an edit of elements": f"<edit><path>{PATH}</path><old>    return 1</old><new>    return 3</new></edit>\n",
     "a call of Python": f"<|python_tag|>write(path='{PATH}', content={json.dumps(NEW)})\n",
     "a token of calls": f"[TOOL_CALLS][{json.dumps({'name': 'write', 'arguments': CALL})}]\n",
     "a script": f'```python\nPath(\'{PATH}\').write_text("""{NEW}""")\n```\n',
@@ -60,6 +65,9 @@ NOTHING_LOST = {
     "an absolute path and prose": f"/workspace/{PATH}\n\nIt returns 1, as before.\n",
     "a path and prose": f"## {PATH}\n\nIt returns 1, as before.\n\nFile: {PATH}\nNot changed.\n",
     "a path and its lines": f"{PATH}:\n\n    def c():\n        return 2\n\nThat is right.\n",
+    "an element that reads": f"<read>\n<name>{PATH}</name>\n<lines>1-9</lines>\n</read>\n",
+    "elements with what is there": f"<read><name>{PATH}</name><text>\ndef c():\n    return 2\n</text></read>\n",
+    "tags that nothing opens": f"<name>{PATH}</name>\n</text>\n<text\n</text>\n",
     "a session": f"```\n$ cat {PATH}\ndef c():\n    return 2\n$ pytest -q\n```\n",
     "a table": f"| file | change |\n| --- | --- |\n| {PATH} | none |\n",
     "prose": f"I remove nothing of {PATH}; rm {PATH} would be wrong.\n",
@@ -81,7 +89,18 @@ def test_what_only_speaks_of_a_file_passes(root, notes):
 
 @pytest.mark.parametrize(
     "line",
-    [f'"{PATH}"\n', f'{{"{PATH}": "x\n', f"rm {PATH}\n", f"> {PATH}\n", f"{PATH}:\n x\n", "<a b='", '"' * 9, "`x"],
+    [
+        f'"{PATH}"\n',
+        f'{{"{PATH}": "x\n',
+        f"rm {PATH}\n",
+        f"> {PATH}\n",
+        f"{PATH}:\n x\n",
+        f"<p>{PATH}</p>\n",
+        "<p>",
+        "<a b='",
+        '"' * 9,
+        "`x",
+    ],
     ids=ascii,
 )
 def test_the_time_is_linear_in_the_size(root, line, whole):
