@@ -10,7 +10,7 @@ from code_commit.regex import regex
 # such as <think>, </seed:think>, <|begin_of_thought|>, <|END_THINKING|>, [/THINK], and channels of harmony and Gemma
 _MARK = regex(
     r"[<\[◁](?i:"
-    r"(?:(?<=<)\|?|(?<=◁))(?P<slash>/?)(?P<name>(?:[\w.:-]{0,60}[_:-])?(?:think|thinking|thoughts?|reasoning))"
+    r"(?:(?<=<)\|?|(?<=◁))(?P<slash>/*)(?P<name>(?:[\w.:-]{0,60}[_:-])?(?:think|thinking|thoughts?|reasoning))"
     r"(?:\s[^<>\n]*)?(?<!/)(?:\|?>|▷)"
     r"|(?<=\[)(?P<bracket>/?)THINK\]"
     r"|(?<=<)\|channel\|>(?P<channel>final|analysis|commentary)[^<>\n]*(?:<\|constrain\|>[^<>\n]*)?<\|message\|>"

@@ -22,6 +22,7 @@ CLOSING = [
     "</think>",
     "</Thinking>",
     "</my-thoughts>",
+    "<//think>",
     "</seed:think>",
     "<|end_of_thought|>",
     "<|END_THINKING|>",

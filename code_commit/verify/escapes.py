@@ -21,13 +21,14 @@ _QUOTED = regex(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`[^`\n]*`")
 _REMARK = regex(r"//|(?<!\S)(?:\*|#(?!include\b)|--|;|%)|<!--")
 _LONG_TEXTS = (('"""', '"""'), ("'''", "'''"), ("/*", "*/"))
 _MARKUP = regex(r"</[\w.:-]*>|/>")
+_WRITTEN_END = regex(r"\\n(?=\s|\\n|[)}\]]|\Z)")
 _ESCAPES = regex(r"\\(.)")
 _ALIKE = str.maketrans("“”„‟″‘’‚‛′–—−‐‒", "\"\"\"\"\"'''''-----", "\u200b\u200c\u200d\u2060\ufeff")  # noqa: RUF001 - these are meant  # fmt: skip
 
 
 def is_escaped(part: Part) -> bool:
     """Tell whether code has entities of HTML, or lines that differ by them, or by how their ends are written, alone."""
-    if _has_foreign_entity(part):
+    if _has_foreign_entity(part) or _joins_lines(part):
         return True
     if part.is_edit:
         return False
@@ -53,6 +54,15 @@ def _has_foreign_entity(part: Part) -> bool:
     new, file = (list(_code_of(text)) for text in (part.new, part.file))
     is_page = any(_MARKUP.search(line) for line in (*new, *file))
     return not is_page and any(map(_ENTITY.search, new)) and not any(map(_ENTITY.search, file))
+
+
+def _joins_lines(part: Part) -> bool:
+    """Tell whether a line of code is an old one that is gone, and others behind line ends written as in a string."""
+    if "\\n" not in part.new or part.old is None or not _is_known_code(part):
+        return False
+    new, old = ({*text.split("\n")} for text in (part.new, part.old))
+    joined = (line.replace('\\"', '"').split("\\n", 1)[0] for line in new - old if _WRITTEN_END.search(line))
+    return any(first.strip() and first in old - new for first in joined)
 
 
 def _has_written_ends(part: Part) -> bool:

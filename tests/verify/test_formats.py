@@ -57,6 +57,7 @@ WRONG = {
     "a new file in one line": ("n.md", "# N\\n\\none\\ntwo\n", None, "escaped"),
     "new code in one line": ("n.py", "import os\\n\\nx = 1\\n\n", None, "escaped"),
     "a string": ("a.py", CODE.replace("\n", "\\n") + "\n", CODE, "escaped"),
+    "half of it in a string": ("a.py", CODE.replace("f():\n    return 1\n", "f():\\n    return 3\\n"), CODE, "escaped"),
     "the path before it": ("a.py", f"a.py\n{CODE}", CODE, "names the file"),
     "the path after a word": ("a.py", f"File: `a.py`\n{CODE}", CODE, "names the file"),
     "the language before it": ("a.py", f"python\n{CODE}", CODE, "names the file"),
@@ -278,6 +279,7 @@ def test_an_own_label_at_an_end_is_certain_where_its_file_is_there():
         (f"    return 3\n--- {NEIGHBOR} ---\n", "names a file"),
         ("    return 3\n</content>\n", "</content>"),
         ("    return a &amp;&amp; b\n", "escaped"),
+        ("    return 1\\n    # so\n", "escaped"),
         ("<![CDATA[    return 3]]>\n", "CDATA"),
     ],
 )
@@ -286,7 +288,15 @@ def test_the_lines_of_an_edit_in_another_format_are_found(new, words):
 
 
 def test_what_the_edits_of_real_files_hold_passes():
-    for new in ("    1: 'a',\n    2: 'b',\n", "3: x\n", "    return 3\n```\nx\n```\n", "    return -1\n"):
+    for new in (
+        "    print('return 1\\n    x')\n",
+        "    return 1 # \\n x\n",
+        "    return 1\\nu\n",
+        "    1: 'a',\n    2: 'b',\n",
+        "3: x\n",
+        "    return 3\n```\nx\n```\n",
+        "    return -1\n",
+    ):
         assert found_in_edit(new) == ""
     assert found_in_edit("```\n", "```\n", old='x = """\n```\ntext\n```\n"""\n') == ""
     wrapped = EditBlock("a.jsx", (Edit("a\n", "<Box>\n", 3), Edit("c\n", "</Box>\n", 6)), 1)
