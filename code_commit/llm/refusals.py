@@ -88,7 +88,8 @@ _NO_ADDRESS = regex(
 )
 _NO_MEMORY = regex(r"(?i)\b(requires?|needs?) more\b.{0,40}\bmemory\b")
 _PASSES = regex(
-    r"(?i)\b(re)?try(ing)?( again)? (later|shortly|soon|in an? )|\btemporar|\bbusy\b|\boverloaded\b|稍后|稍候"
+    r"(?i)\b(re)?try(ing)?( again)? (later|shortly|soon|in an? )|\btemporar|\bbusy\b|\boverloaded\b"
+    r"|\bwait\b.{0,30}\b(re)?try|稍后|稍候"
 )
 _MAY_COME = regex(r"(?i)load|busy|capacity|temporar|moment|later|again|warm|starting|ready|unavailable")
 _OF_A_GATEWAY = regex(
@@ -233,7 +234,7 @@ def _too_large(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
         return "too_long", f"the request is larger than this limit, so waiting cannot help: {smaller} or limit"
     has_sizes = matter.status in (0, 400, 422) and matter.says(_OF_SIZE) and _has_two_sizes(matter.text)
     is_of_size = matter.says(_TOO_LONG) or has_sizes
-    is_too_long = matter.status == 413 or (is_of_size and not matter.says(_OTHER_LIMIT))
+    is_too_long = matter.status == 413 or (is_of_size and not (matter.says(_OTHER_LIMIT) or matter.says(_PASSES)))
     if matter.says(_OUTPUT) and (has_sizes or matter.says(_TOO_LARGE)):
         advice = "ask for a shorter answer with --max-output-tokens, or make the prompt smaller"
         return "too_long" if is_too_long else "refused", advice

@@ -106,6 +106,8 @@ def test_what_waiting_cannot_change_is_told_by_what_it_speaks_of(status, body, k
         (429, error("Quota exceeded for requests_per_base_model.", status="RESOURCE_EXHAUSTED")),
         (429, error("Rate limited. Purchase credits to raise the limit.")),
         (400, error("The model is busy, try again later")),
+        (200, error("ThrottlingException: Too many tokens, please wait before trying again.")),
+        (400, {"__type": "ThrottlingException", "message": "Too many tokens, please wait before trying again."}),
         (403, {"message": "Out of call volume quota. Quota will be replenished in 00:10:00."}),
         (500, error("generated 1200 tokens of 4096, then the worker died")),
         (500, error("llama runner process has terminated: signal: killed")),
