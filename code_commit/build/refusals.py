@@ -18,6 +18,7 @@ TAIL = 65_536  # bytes of a build's output that are looked at
 _LAST_LINES = 15  # of these: an earlier one did not end the build
 _LONGEST_LINE = 2_000
 _CAUSES = 2  # lines above a cause
+_OF_TRACE = regex(r"at \S|\.{3} \d+ more$")  # as Java, JavaScript and .NET print below a message
 _CATALOGS = "/usr/share/locale"
 _READ_ONLY = regex(r"(?i:Read-only file system)|\bEROFS\b|\[Errno 30\]")
 _BUSY = regex(r"(?i:Device or resource busy)|\bEBUSY\b|\[Errno 16\]")
@@ -26,7 +27,8 @@ EPERM is none of them, for EROFS comes first."""
 _NO_NETWORK = regex(
     r"(?i:failure (?:in name resolution|resolving)|resolv\w+ (?:host|proxy)|reach(?:ing)? host|unknown ?host"
     r"|no such host|host lookup|lookup address|server misbehaving|Network is unreachable|Name or service not known"
-    r"|nxdomain|dns error|temporarily unavailable \([\w.-]+:\d+\))|\b(?:EAI_AGAIN|ENETUNREACH|ENOTFOUND)\b"
+    r"|nxdomain|dns error|temporarily unavailable \([\w.-]+:\d+\)|NameServerFailure|NetworkUnreachable"
+    r"|FailedToOpenSocket)|\b(?:EAI_AGAIN|ENETUNREACH|ENOTFOUND)\b"
 )
 """The words of programs where there is no network but the loopback: ENETUNREACH, and EAI_AGAIN of getaddrinfo(3)."""
 _OF_LIBRARY = (
@@ -77,7 +79,7 @@ def find_refusal(tail: bytes, places: Places, files_with: Callable[[str], Mappin
 
     `files_with` gives the texts of the project's files, by their paths, that have some words in any letter case.
     """
-    lines = [line.strip() for line in tail.decode("utf-8", "replace").split("\n") if line.strip()][-_LAST_LINES:]
+    lines = _last_lines(tail)
     for number, said in [*enumerate(lines)][::-1]:
         line = _in_english(_OF_SHELL.sub("", said[:_LONGEST_LINE]))
         if _READ_ONLY.search(line) and not any(name.is_path for name in _names(line, places)):
@@ -87,6 +89,13 @@ def find_refusal(tail: bytes, places: Places, files_with: Callable[[str], Mappin
         if found and not _is_own(*found, lines, files_with):
             return shown(line)
     return ""
+
+
+def _last_lines(tail: bytes) -> list[str]:
+    """Return the last lines of an output, with those of stack traces among them, which do not count."""
+    lines = [line.strip() for line in tail.decode("utf-8", "replace").split("\n") if line.strip()]
+    earlier = [number for number, line in enumerate(lines) if not _OF_TRACE.match(line)][:-_LAST_LINES]
+    return lines[earlier[-1] + 1 :] if earlier else lines
 
 
 def _in_english(line: str) -> str:
@@ -155,7 +164,7 @@ def find_missing(tail: bytes, exit_code: int | None, script: str, has: Callable[
     `script` is the text of build.sh, which no answer changes. `has` tells whether the project has a file or folder of a
     name. A shell says in any words that it did not find a command, and with the exit code; another command may follow.
     """
-    lines = [line.strip() for line in tail.decode("utf-8", "replace").split("\n") if line.strip()][-_LAST_LINES:]
+    lines = _last_lines(tail)
     code = re.sub(r"(?m)(?:^|(?<=\s))#.*", "", script)
     for line in reversed(lines):
         found, before = _NOT_RUN.search(line), r"(?<![\w./$-])"

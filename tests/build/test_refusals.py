@@ -95,6 +95,11 @@ def test_words_that_a_file_of_the_project_has_are_its_own():
 
 def test_what_was_refused_long_before_the_end_did_not_end_the_build():
     assert refusal(REFUSED[0] + "\nmore" * 20) == ""
+    trace = "\tat java.base/java.io.FileOutputStream.open0(Native Method)\n" * 40 + "\t... 12 more\n"
+    assert refusal(f"{REFUSED[0]}\n{trace}BUILD FAILED\n") == REFUSED[0]
+    assert refusal(trace) == ""
+    source = {"tests/a.test.js": "throw new Error('Read-only file system')"}
+    assert refusal(f"{REFUSED[0]}\n at Object.<anonymous> (tests/a.test.js:3)\n{trace}", source) == ""
 
 
 def test_without_a_network_a_name_that_is_looked_up_is_refused():
@@ -110,6 +115,9 @@ def test_without_a_network_a_name_that_is_looked_up_is_refused():
         "dial tcp: lookup registry-1.docker.io on 127.0.0.11:53: server misbehaving",
         "error NU1301:   Resource temporarily unavailable (api.nuget.org:443)",
         "Failed host lookup: 'pub.dev'",
+        "/x/build.zig.zon:8:20: error: unable to connect to server: TemporaryNameServerFailure",
+        "error: unable to connect to server: NetworkUnreachable",
+        "FailedToOpenSocket downloading package manifest vitest",
     ):
         assert refusal(line, network=False) == line
     for other in (
