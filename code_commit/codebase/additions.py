@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
 
 from code_commit.changes import RejectedResponseError, in_words
 from code_commit.codebase.near import is_test
@@ -35,8 +36,15 @@ _MOST_FILES = 200
 _AROUND, _LONGEST_FUNCTION = 30, 120  # lines beside one that the output names in a long file; of a whole function
 _MOST_NEXT_TESTS = 5
 _MOST_BARE = 10  # files that a build names without a line number, beside some with one
+_SIGNS = r"\s\"'`<>|,;:=*?"
+_BETWEEN = rf"[{_SIGNS}]|\((?=\d)"  # what ends a path, but where a file of the project is named so
 # a path, and its line number: `a.py", line 3`, `a.rs:1`
-_MENTION = r"((?:[^\s\"'`<>|,;:=*?(]+|\((?!\d))+)(?:[\"']?(?::\[?|, line |\()(\d{1,7}))?"
+_MENTION = rf"((?:[^{_SIGNS}(]+|\((?!\d))+)(?:[\"']?(?::\[?|, line |\()(\d{{1,7}}))?"
+_PIECE = rf"(?:[^{_SIGNS}(/\\]+|\((?!\d))+"  # of a path
+_NEXT_PIECE = regex(rf"(?:\\?(?:{_BETWEEN}))+{_PIECE}")
+_ENDS_SENTENCE = ").]}"
+_FILE_URL = regex(r"file://[^\s\"'`<>()]+")
+_STAND_INS = 0xE000  # the first of the characters that are for private use
 _MOST_TOLD, _MOST_HINTS, _LONGEST_NAME = 8, 5, 200
 _LONG, _LONGEST_WHOLE = 40_000, 200_000  # bytes of a file that is not shown whole unasked, and of one never shown whole
 _SHOWN = "[codebase] did not hold it whole, [codebase additions] does now: redo the change against that text"
@@ -248,26 +256,67 @@ def named_files(output: str, paths: Collection[str], root: str = "") -> dict[str
     Beside files with line numbers, one without is not among them where a line says that it passed, or where so many
     have none that they are all that was built, unless a line says that it failed.
     """
+    output = _FILE_URL.sub(lambda match: unquote(match[0]), output)
+    if root:
+        output = output.replace(f"file://{root}/", " ").replace(f"{root}/", " ")
+    stand_ins, output, folder = _with_stand_ins(output, paths, root.rpartition("/")[2])
     remaining = without_passed(output)
-    named = _names_in(_ON_THE_WAY.sub(r" \1\2 ", remaining), paths, root)
+    named = _names_in(_ON_THE_WAY.sub(r" \1\2 ", remaining), stand_ins, folder)
     if (bare := {path for path, lines in named.items() if not lines}) and len(bare) < len(named):
         kept = remaining.split("\n")
         failed = failed_lines(remaining)
         passed = "\n".join(set(output.split("\n")).difference(kept))
-        progress = bare if len(bare) > _MOST_BARE else bare.intersection(_names_in(passed, paths, root))
-        for path in progress.difference(_names_in(failed, paths, root) if progress else ()):
+        progress = bare if len(bare) > _MOST_BARE else bare.intersection(_names_in(passed, stand_ins, folder))
+        for path in progress.difference(_names_in(failed, stand_ins, folder) if progress else ()):
             del named[path]
-    return dict(sorted(named.items(), key=lambda item: not item[1]))
+    return {stand_ins[path]: lines for path, lines in sorted(named.items(), key=lambda item: not item[1])}
 
 
-def _names_in(output: str, paths: Collection[str], root: str) -> dict[str, set[int]]:
+def _with_stand_ins(output: str, paths: Collection[str], folder: str) -> tuple[dict[str, str], str, str]:
+    """Return the paths by what they are in a text in which no blank or the like ends them, the output as that text, and
+    the project's folder likewise.
+
+    A known name decides where it ends: other characters stand for such signs within it.
+    """
+    between = re.compile(_BETWEEN)
+    known = {between.sub(_stand_in, path): path for path in paths}
+    odd = [folder, *(path for other, path in known.items() if path != other)]
+    names = {name for path in odd for name in path.split("/") if between.search(name)}
+    begins = {name[: sign.start()] for name in names for sign in between.finditer(name)}
+    pieces, end = list[str](), 0
+    for word in re.finditer(_PIECE, output) if names else ():
+        for start in dict.fromkeys((word.start(), word.start() + word[0].rfind("(") + 1)):
+            if start >= end and (found := _longest_name(output, start, word.end(), names, begins)):
+                pieces += [output[end:start], between.sub(_stand_in, found[0])]
+                end = found[1]
+    return known, "".join([*pieces, output[end:]]), between.sub(_stand_in, folder)
+
+
+def _stand_in(sign: re.Match[str]) -> str:
+    return chr(_STAND_INS + ord(sign[0]))
+
+
+def _longest_name(
+    output: str, start: int, end: int, names: Collection[str], begins: Collection[str]
+) -> tuple[str, int] | None:
+    """Return the longest of the names at a place of the output, and its end; backslashes may stand before its signs."""
+    found, escaped = None, re.compile(rf"\\(?={_BETWEEN})")
+    while True:
+        name = escaped.sub("", output[start:end])
+        bare = name.rstrip(_ENDS_SENTENCE)
+        found = next(((each, end - len(name) + len(each)) for each in (name, bare) if each in names), found)
+        after = _NEXT_PIECE.match(output, end) if name in begins else None
+        if after is None:
+            return found
+        end = after.end()
+
+
+def _names_in(output: str, paths: Collection[str], folder: str) -> dict[str, set[int]]:
     by_name = defaultdict(list)
     for path in paths:
         by_name[path.rpartition("/")[2]].append(path)
     named: dict[str, set[int]] = {}
     elsewhere: list[tuple[str, str, str]] = []
-    if root:
-        output = output.replace(f"file://{root}/", " ").replace(f"{root}/", " ")
     for name, line in dict.fromkeys(re.findall(_MENTION, output)):
         for word in _spellings(name):
             near = by_name.get(word.rpartition("/")[2], ())
@@ -277,7 +326,7 @@ def _names_in(output: str, paths: Collection[str], root: str) -> dict[str, set[i
             elif word.startswith("/"):
                 tails = (word[slash.end() :] for slash in re.finditer("/", word))
                 elsewhere += [(word.removesuffix(path), path, line) for path in tails if path in paths]
-    for path, line in _of_copies(elsewhere, root.rpartition("/")[2]):
+    for path, line in _of_copies(elsewhere, folder):
         named.setdefault(path, set()).update([int(line)] if line else [])
     return named
 
@@ -293,8 +342,12 @@ def _of_copies(elsewhere: Sequence[tuple[str, str, str]], name: str) -> Iterator
 
 
 def _spellings(word: str) -> Iterator[str]:
-    """Yield a word that may be a path, and the paths within `(src/x.ts)`, `a.Test.run(Test.java` or `x.ts.`."""
-    bare = word.rstrip(").]}")
+    """Yield a word that may be a path, and the paths within `(src/x.ts)`, `a.Test.run(Test.java` or `x.ts.`.
+
+    Backslashes between folders count as slashes.
+    """
+    word = re.sub(r"\\+", "/", word)
+    bare = word.rstrip(_ENDS_SENTENCE)
     for part in dict.fromkeys((word, bare, bare.rpartition("(")[2])):
         if "." in part or "/" in part:
             yield part.removeprefix("./")

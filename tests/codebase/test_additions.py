@@ -52,6 +52,7 @@ OUTPUTS = {
         "".join(f"cc {path}\n" for path in PATHS if path not in ("a.py", "src/cart.ts")) + "a.py: failed\nsrc/cart.ts:3: x\n",
         ["src/cart.ts", "a.py"],
     ),
+    "Windows": ("src\\cart.ts(3,4): error TS2322\nC:\\work\\my shop\\src\\x.c(7): error C2065\n", ["src/cart.ts", "src/x.c"]),
     "an end that two have": ("__init__.py:3 lib.rs:4\n", []),
     "other trees": ("/usr/lib/python3/a.py:3 node_modules/src/x.c:4 /opt/src/lib.rs:1 ../a.py\n", []),
     "parts of names": ("data.py src/x.cc aa.py tests/test_slug.pyc\n", []),
@@ -61,6 +62,33 @@ OUTPUTS = {
 @pytest.mark.parametrize(("output", "named"), OUTPUTS.values(), ids=OUTPUTS)
 def test_files_are_found_in_what_builds_print(output, named):
     assert list(named_files(output, PATHS, ROOT)) == named
+
+
+WITH_BLANKS = [
+    "src/my file.c", "src/x.c", "b/c.py", "a b/c.py", "App/My Form.cs", "foo (1).txt", "web/it's.mjs", "site/(auth group)/x,y.ts",
+    "my tests/t 1.py",
+]  # fmt: skip
+NAMED_WITH_BLANKS = {
+    "gcc": ("src/my file.c:3:5: error: x\n", {"src/my file.c": {3}}),
+    "gcc, on the way": ("In file included from src/my file.c:1:\nsrc/x.c:3: error\n", {"src/x.c": {3}, "src/my file.c": set()}),
+    "python": (f'  File "{ROOT}/a b/c.py", line 3, in f\n', {"a b/c.py": {3}}),
+    "another file of the end of one": ("b/c.py:3: x\n", {"b/c.py": {3}}),
+    "MSBuild": (f"{ROOT}/App/My Form.cs(3,4): error CS1002: ; expected [{ROOT}/x.csproj]\n", {"App/My Form.cs": {3}}),
+    "MSBuild, on Windows": ("C:\\work\\my shop\\App\\My Form.cs(3,4): error CS1002\n", {"App/My Form.cs": {3}}),
+    "a number in parentheses": ("foo (1).txt:9: bad (see foo (1).txt).\n", {"foo (1).txt": {9}}),
+    "node": ("file:///home/me/my%20shop/web/it's.mjs:3\n", {"web/it's.mjs": {3}}),
+    "jest": ("    at f (src/my file.c:3:5)\n    at g (my file.c:4:5)\n", {"src/my file.c": {3, 4}}),
+    "next": ("./site/(auth group)/x,y.ts:3:4\n", {"site/(auth group)/x,y.ts": {3}}),
+    "make, with backslashes": ("make: *** [Makefile:3: src/my\\ file.c] Error 1\n", {"src/my file.c": set()}),
+    "pytest": ("FAILED my tests/t 1.py::test_a - x\n", {"my tests/t 1.py": set()}),
+    "a copy of the project": ("/tmp/q/my shop/src/my file.c:8\n", {"src/my file.c": {8}}),
+    "parts of names": ("amy file.c:3 my file.cc:3 my\nfile.c:3 a b c.py my tests\n", {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("output", "named"), NAMED_WITH_BLANKS.values(), ids=NAMED_WITH_BLANKS)
+def test_a_file_of_the_project_decides_where_its_name_ends(output, named):
+    assert named_files(output, WITH_BLANKS, ROOT) == named
 
 
 def test_the_way_of_a_compiler_to_what_failed_has_no_line_numbers():
