@@ -9,6 +9,7 @@ import re
 import string
 from collections.abc import Iterator
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from code_commit.regex import regex
 
@@ -29,7 +30,7 @@ _PUBLIC_WORDS = frozenset({"pub", "public", "publishable"})
 _DIGESTS = frozenset(
     ["checksum", "digest", "fingerprint", "hash", "hashes", "md5", "sha", "sha1", "sha256", "sha384", "sha512"]
 )
-_UNTRUE = frozenset(["dummy", "encrypted", "example", "fake", "invalid", "malformed", "wrong"])
+_UNTRUE = frozenset(["dummy", "encrypted", "example", "fake", "invalid", "malformed", "mock", "sealed", "wrong"])
 _OTHER_WORDS = """
     address algorithm authenticity cache cert certificate challenge cipher ciphertext commit continuation csrf cursor
     etag id ids integrity kid next nonce page rev revision secure site sitekey thumbprint url urls uuid xsrf
@@ -38,7 +39,7 @@ _OTHER = _UNTRUE | _DIGESTS | _PUBLIC_WORDS | {*_OTHER_WORDS.split()}
 """Other uses of a random value: a hash, what a CI server encrypted, no true key; a public name, a place in a list.
 These last say nothing in front of a password, a secret or an access token: it is that of a cache, a page or a site."""
 _OF_VALUES = _OTHER | {"signature"}
-_ENDS_OTHERWISE = frozenset(["name", "names", "ref", "refs", "signature"])
+_ENDS_OTHERWISE = frozenset(["exp", "name", "names", "pattern", "ref", "refs", "regex", "regexp", "signature"])
 _NONCE = "secwebsocketkey"  # of RFC 6455
 _ISSUED = frozenset(["access", "api", "auth", "bot", "client", "oauth", "webhook"])
 _OUTSIDE = regex(
@@ -46,7 +47,8 @@ _OUTSIDE = regex(
     r"://(?:[^\s/@\"'<>]*@)?(?!localhost|127\.|0\.0\.0\.0|[\w.-]*\b(?:example|test)\b)[\w-]+\.\w",
     re.MULTILINE,
 )
-_GENERAL = frozenset(["content", "data", "default", "old", "text", "val", "value", "was"])
+_OF_EACH_READER = (("appId", "indexName"), ("timestamp", "signature"))
+_GENERAL = frozenset(["content", "data", "default", "old", "parameter", "text", "val", "value", "was"])
 _NO_NAME = regex(r"\d+[_-]")
 _ONLY_KEY = frozenset({"key", "keys"})
 _QUALIFIED_KEY = regex(
@@ -57,22 +59,26 @@ _WORD = regex(rf"(?i:(?<![a-z])(?:{_FOREIGN})(?![a-z]))|[A-Z]?[a-z]+\d*|[A-Z]+(?
 _OF_NAMES = string.ascii_letters + string.digits + "_-"
 _LONGEST_NAME, _NEAR, _MOST_BETWEEN = 60, 240, 3  # characters of a name and behind it; words before its value
 _PIECE = regex(r"[^\uff1a\s\"'`<>,;()\[\]{}|\\&]+")
-_OF_BASE64 = frozenset("+/")
+_OF_BASE64, _ENDS_PIECE = frozenset("+/"), frozenset("+/@")  # of base64, of a URL
+_OPENED = regex(r"[\"'`][(\[{<|&;]{0,3}\Z")
 _QUOTED = regex(r"(?=([\"'`])(\S{12,200}?)\1)")
-_REST = regex(r"[\"']?(?:=|\s*:)[ \t]*((?:(?!&\w+=)[^\s\"'`]){12,200}?)(?=\n|\Z|&\w+=)")
+_REST = regex(r"[\"']?(?:[ \t]*=(?!=)|\s*:)[ \t]*(?!\w{3,}[(.])((?:(?!&\w+=)[^\s\"'`]){12,200}?)(?=\n|\Z|&\w+=)")
 _ENDS_SENTENCE = regex(r"\.\s|\n\s*\n")
 _RULE = regex(r"\n[ \t|:+=-]+(?=\n)")  # between the names and the values of a table
 _URL = regex(r"(?:://[^\s:/@\"'`<>]{0,64}:|https?://)([^\s/:@\"'`<>{}$]{8,80})@([\w.-]+)")
 _OF_SENTRY = regex(r"[0-9a-f]{32}")
 _OF_NOBODY = regex(r"https?://([\w.-]+\.)?example\.(com|net|org)(:\d+)?[/?][^\s\"'`]*\Z")
+_OF_LETTERS = r"[a-z]{4} ?[a-z]{4} ?[a-z]{4} ?[a-z]{4}"  # a password that Google makes for a program
+_LETTERS = regex(rf"[\"']?[ \t:=>,(]{{1,6}}[\"']?({_OF_LETTERS})(?=[\"'\s;,<]|\Z)")
 _LOGIN = regex(
     r"(?:Basic |\"auth\": ?\")([0-9A-Za-z+/]{16,}={0,2})"
-    r"|(?:-[uU](?:ser)?[ =,\"']+[\w.@-]+[:,%]|auth ?= ?\(\s*[\"'][\w.@-]+[\"'],\s*[\"']|ConvertTo-SecureString [\"'])"
-    r"([^\s\"'`<>{}$]{12,80})|echo (?:-n )?[\"']?(?:[\w.-]+:)?([^\s\"'`<>{}$/]{12,80})[\"']? ?\|"
+    r"|(?:-[uU](?:ser)?[ =,\"']+[\w.@-]+[:,%]|(?:auth ?= ?|\.login)\(\s*[\"'][\w.@-]+[\"'],\s*[\"']"
+    rf"|ConvertTo-SecureString [\"'])({_OF_LETTERS}|[^\s\"'`<>{{}}$]{{12,80}})"
+    r"|echo (?:-n )?[\"']?(?:[\w.-]+:)?([^\s\"'`<>{}$/]{12,80})[\"']? ?\|"
     r"[^\n]{0,80}(?:--password-stdin| -S |chpasswd)"
 )
 """A header, an argument, the option of a command that takes a name and a password, or what is piped into one."""
-_SIGNS_OF_LOGIN = ("Basic ", '"auth"', "-u", "-U", "auth", "-SecureString", " -S ", "-stdin", "chpasswd")
+_SIGNS_OF_LOGIN = ("Basic ", '"auth"', "-u", "-U", "auth", ".login(", "-SecureString", " -S ", "-stdin", "chpasswd")
 _OPTION = regex(
     r"(?:-(?<=[\s\"']-)(?:p[\"',= ]{0,4}|[aPw][\"',= ]{1,4})|/(?<=\s/)p:)"
     r"([^\s\"'`<>{}$/\\:;|&,()\[\]]{12,80})(?![^\s\"'`\\;|&,)\]])"
@@ -85,10 +91,14 @@ _CLASSES = tuple(map(regex, (r"[a-z]", r"[A-Z]", r"\d")))
 
 _PUBLIC = regex(
     r"(?i:0x[0-9a-f]{40}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|([0-9a-f]{1,4}:){6,7}[0-9a-f.]{1,15})\Z"
-    r"|Qm[1-9A-HJ-NP-Za-km-z]{44}\Z|AAAA[BCE]3N|LS0tLS1CRUdJTi|MI[IG]|(pk|phc)_|NRJS-|sha\d+-"
+    r"|Qm[1-9A-HJ-NP-Za-km-z]{44}\Z|AAAA[BCE]3N|LS0tLS1CRUdJTi|MI[IG]|(pk|phc)_|NRJS-|sha\d+-|RW[0-9A-Za-z+/]{54}\Z"
 )
-"""Addresses (coins, IPv6, IPFS), UUIDs, keys of SSH, of Stripe, PostHog and New Relic; PEM and DER are shapes."""
-_STORED = regex(r"\$?[A-Za-z][\w-]*(?::\w+)*\$[^$\s]+\$[^\s]{16}|\$\w{1,12}\$[^\s]{16}|md5[0-9a-f]{32}\Z")
+"""Addresses (coins, IPv6, IPFS), UUIDs, keys of SSH and minisign, of Stripe, PostHog and New Relic; PEM and DER are
+shapes."""
+_STORED = regex(
+    r"\+?\{(?!(?i:noop|plain|clear))[A-Za-z][\w.-]*\}|\$?[A-Za-z][\w-]*(?::\w+)*\$[^$\s]+\$[^\s]{16}"
+    r"|\$\w{1,12}\$[^\s]{16}|md5[0-9a-f]{32}\Z"
+)
 _SCHEME = regex(r"(?<!\$)\{(?!noop|plain|clear)[A-Za-z][\w.-]*\}\Z", re.IGNORECASE)
 """Stored forms of a password, before the value or in braces: PHC's string format, crypt(5), RFC 2307, PostgreSQL."""
 _LEET = str.maketrans("013457@$", "oieastas")
@@ -99,27 +109,30 @@ _ARGUMENT = regex(r"[\"']\s*[,)]")
 _CLAIMS = regex(r"\.(eyJ[\w-]+)\.", re.ASCII)
 _PLAIN = regex(r"(?=.*[0-9A-Za-z]{9})[\w+/.~-]+={0,2}", re.ASCII)
 _HEX = regex(r"[0-9a-f]+|[0-9A-F]+")
-_SIGNED = regex(r"(?=.*[a-z])(?=.*[A-Z0-9].*[A-Z0-9])[\w!#%&()*+,./:;<=>?@\[\]^|~-][!#-&(-\[\]-_a-z|~]*", re.ASCII)
+_SIGNED = regex(r"(?=.*[a-z])(?=.*[A-Z0-9].*[A-Z0-9])[\w!#-&(-/:-@\[\]^{|}~][!#-&(-\[\]-_a-~]*", re.ASCII)
 _MIXED = (
     r"[A-Za-z][0-9]+[A-Za-z]+[0-9]|[0-9][A-Za-z]+[0-9]+[A-Za-z]"
     r"|[a-z][A-Z]{1,3}[a-z]{1,2}[A-Z0-9]|[A-Z][a-z]{1,2}[A-Z]{2}|[0-9][a-z]{1,2}[A-Z]|[a-z][A-Z]{1,2}[0-9]"
     r"|[A-Z][a-z][A-Z]{1,2}[a-z]|[A-Z]{2}[a-z][A-Z]"
-    r"|[0-9][A-Za-z]*[!#%&*?@^][0-9A-Za-z]|[0-9A-Za-z][!#%&*?@^][A-Za-z]*[0-9]"
+    r"|[0-9][A-Za-z]*[!#$%&*?@^|~][0-9A-Za-z]|[0-9A-Za-z][!#$%&*?@^|~][A-Za-z]*[0-9]"
+    r"|[0-9A-Za-z][!#$%&*?@^|~][!#$%&()*+,./:;<=>?@^|~-][0-9A-Za-z]"
 )
 """Pieces that random values have and few lines of code: digits, cases or signs in turns."""
 NEEDED = (
     rf"(?i-u:{_SAYS.pattern})[^\n]*(\n[ \t|:+=-]+)?\n?[^\n]*({_MIXED})",
-    rf"{_URL.pattern}|{_LOGIN.pattern}",
+    rf"{_URL.pattern}|{_LOGIN.pattern}|(pass|Pass|PASS)\w*[\"']?[ \t:=>,(]{{1,6}}[\"']?{_OF_LETTERS}[\"'\s;,<]",
     rf"[\s\"'](-[apPw]|/p:)[^\n]{{0,30}}?({_MIXED})",
     r"[_-][0-9A-Za-z]{32}",
 )
 """Expressions for Rust's engine: a text without any of them has no value that `find_random_values` finds."""
 _NO_VALUE = regex(
     r"://|\.\.\.|[$#%{]\{|(?i:example|hmacsha|pbkdf2|with(?:hmac|rsa|ecdsa))"
-    r"|Eby8vdM02x|09d25e094faa6ca2|192b9bdd22ab9ed4|5f352379324c2246|mF_9\.B5f-4"
+    r"|Eby8vdM02x|09d25e094faa6ca2|192b9bdd22ab9ed4|5f352379324c2246|mF_9\.B5f-4|2YotnFZFEjr1|tGzv3JOkF0XG"
+    r"|7Fjfp0ZBr1Kt|Kz~8mXK1EalY|Q3AM3UQ867SPQ|zuf\+tfteSlsw|OSMM\+vkKUTCv"
 )
 """A URL, a value that is cut or put together, an example, the name of an algorithm; keys that everybody knows: that of
-Azure's emulator, those in RFC 6750 and in the documents of FastAPI and Flask, which many projects copy."""
+Azure's emulator, those in RFC 6749, 6750 and 9449 and in the documents of FastAPI, Flask and MinIO, which many projects
+copy."""
 _REFERS = regex(r"(?:[$#%]\{|\{\{[ \t]*[\w.]*|(?:(?:[\w-]|\$\{[\w:.]+\})+:){3,})\Z")
 _HAS_VALUE = regex(r"[\w.-]*[ \t]*[:=]")
 _HAS_VALUE_IN_PATH = regex(r"[\w.-]*(?:[ \t]*=|:\s|\()")
@@ -128,7 +141,7 @@ _SHORT_HUMP = regex(r"[A-Z][a-z](?=[A-Z\d])")
 _BETWEEN_WORDS = frozenset("_-./:~=")
 _IS_MIXED = regex(_MIXED)
 _SHORTEST, _SHORTEST_HEX, _READ = 12, 32, 200
-_LEAST_UNLIKELY = 5  # pairs of neighbors
+_LEAST_UNLIKELY, _LEAST_LIKELY = 5, 9  # pairs of neighbors, these of 15
 _OF_A_DIGIT = 3  # more of them, for one within letters, as in passwords that can be spoken
 _REGULAR, _MOST = 0.4, 0.6  # shares of a value: characters that follow the one before, or before that
 _FEW = 0.45  # share of different characters
@@ -163,14 +176,15 @@ def find_random_values(text: str, *, is_test: bool = False) -> Iterator[LikelySe
             after = text[match.end() : match.end() + _LONGEST_NAME]
             start = match.start() - len(before) + len(before.rstrip(_OF_NAMES))
             end = match.end() + len(after) - len(after.lstrip(_OF_NAMES))
-            is_base64 = text[start - 1 : start] in _OF_BASE64 or text[end : end + 1] in _OF_BASE64
-            says_secret = not is_base64 and _says_secret(_with_word_before(text, start, end))
+            is_within = text[start - 1 : start] in _OF_BASE64 or text[end : end + 1] in _ENDS_PIECE
+            says_secret = not is_within and _says_secret(_with_word_before(text, start, end))
             is_own = makes_own and _ISSUED.isdisjoint(_words_of(text[start:end]))
             if says_secret and not (is_own or _is_reference(text, start) or _opens_nothing(text, start)):
                 yield from _value_behind(text, start, end)
     for match in _URL.finditer(text):
-        is_known = _NO_HOST.fullmatch(match[2]) or _OF_SENTRY.fullmatch(match[1])
-        if not is_known and looks_random(match[1], is_quoted=True):
+        is_public = match[0][0] == "h" and _OF_SENTRY.fullmatch(match[1])  # in place of a user
+        is_known = is_public or _NO_HOST.fullmatch(match[2])
+        if not is_known and looks_random(unquote(match[1]), is_quoted=True):
             yield LikelySecret("a password in a URL", match[1], match.start(1))
     yield from _find_logins(text)
     for match in _PREFIXED.finditer(text):
@@ -181,7 +195,8 @@ def find_random_values(text: str, *, is_test: bool = False) -> Iterator[LikelySe
 
 def _find_logins(text: str) -> Iterator[LikelySecret]:
     for match in _LOGIN.finditer(text) if any(map(text.__contains__, _SIGNS_OF_LOGIN)) else ():
-        if looks_random(match[2] or match[3] or _password_in(match[1]), is_quoted=True):
+        password = match[2] or match[3] or _password_in(match[1])
+        if looks_random(password, is_quoted=True) or _are_by_chance(password):
             yield LikelySecret("a login", match[0], match.start())
     for match in _OPTION.finditer(text):
         if not _HEX.fullmatch(match[1]) and looks_random(match[1], is_quoted=True):
@@ -227,13 +242,13 @@ def _is_reference(text: str, start: int) -> bool:
 
 
 def _opens_nothing(text: str, start: int) -> bool:
-    """Tell whether a name is in the query of a URL whose domain is kept for examples (RFC 2606), or an index's search
-    key, which each reader of the page gets.
+    """Tell whether a name is in the query of a URL whose domain is kept for examples (RFC 2606), an index's search key,
+    which each reader of the page gets, or what a signature covers beside the time.
     """
     before = text[max(0, start - _READ) : start]
-    if text.startswith("apiKey", start):
+    if text.startswith(("apiKey", "token"), start):
         around = before.rpartition("{")[2] + text[start : start + _READ].partition("}")[0]
-        return "appId" in around and "indexName" in around
+        return any(all(map(around.__contains__, names)) for names in _OF_EACH_READER)
     return before[-1:] in ("?", "&") and _OF_NOBODY.search(before) is not None
 
 
@@ -243,32 +258,36 @@ def _words_of(name: str) -> list[str]:
 
 def _value_behind(text: str, start: int, end: int) -> Iterator[LikelySecret]:
     """Yield the random value of a name: in its line or the next, behind a few words."""
-    near = text[end : end + _NEAR]
-    if sentence := _ENDS_SENTENCE.search(near):
-        near = near[: sentence.start()]
+    near = _ENDS_SENTENCE.split(text[end : end + _NEAR], maxsplit=1)[0]
     near = "\n".join(_RULE.sub("", near).split("\n", 2)[:2])
     if not _IS_MIXED.search(near):
+        letters = _LETTERS.match(near)
+        if letters and any(map(_SURE.fullmatch, _words_of(text[start:end]))) and _are_by_chance(letters[1]):
+            yield LikelySecret(f"a value of {text[start:end]}", letters[1], text.index(letters[1], end))
         return
-    words, label = 0, ""
+    words, label, last = 0, "", ""
     for number, piece in enumerate(_PIECE.finditer(near)):
         glued = _LABEL.match(piece[0])
         label = glued[1] if glued else label
         if _is_another(label, near[: piece.start()]):
             return
         value, is_quoted = (piece[0][glued.end() :] if glued else piece[0]).rstrip(".:"), not number
-        if whole := _QUOTED.match(near, max(0, piece.start() - 1)) or (not number and _REST.match(near)):
+        opened = _OPENED.search(near, 0, piece.start())
+        if whole := (opened and _QUOTED.match(near, opened.start())) or (not number and _REST.match(near)):
             value, is_quoted = whole[whole.re.groups], True
         if len(value) >= _SHORTEST and not _is_reference(near, piece.start()):
             if _STORED.match(value) or _SCHEME.search(near, 0, piece.start()):
                 return
             is_digest = len(value) in _SIZES and _ARGUMENT.match(near) and _DIGEST.fullmatch(value)
-            if not is_digest and looks_random(value, is_quoted=is_quoted) and not _may_be_any(text[start:end], value):
+            may_be = is_digest or _may_be_any(text[start:end], value)
+            if not may_be and looks_random(value, is_quoted=is_quoted):
                 yield LikelySecret(f"a value of {text[start:end]}", value, text.index(value, end))
                 return
+        last = value or last
         words += any(map(str.isalnum, value)) and piece[0][0] != "-"
         if words == _MOST_BETWEEN or not _OF_VALUES.isdisjoint(_words_of(value)):
             return
-        label = value if piece[0][-1] in ":=" else ""
+        label = last if piece[0][-1] in ":=" else ""
 
 
 def _is_another(label: str, before: str) -> bool:
@@ -282,7 +301,7 @@ def _may_be_any(name: str, value: str) -> bool:
     """Tell whether a name and its value may be those of any key, as of a table or a cache."""
     words = _words_of(name)
     is_named = {*filter(_SECRET_WORD.fullmatch, words)} <= _ONLY_KEY and not any(map(_QUALIFIED_KEY.fullmatch, words))
-    return is_named and not all(one.search(value) for one in _CLASSES)
+    return is_named and not any(all(one.search(piece) for one in _CLASSES) for piece in re.split(r"[.:/]", value))
 
 
 def looks_random(value: str, *, is_quoted: bool = False) -> bool:
@@ -300,6 +319,13 @@ def looks_random(value: str, *, is_quoted: bool = False) -> bool:
     if _says_itself(value) or _is_regular(start) or _has_words(start):
         return False
     return not (_is_text_in_base64(value) or _is_plain_jwt(value))
+
+
+def _are_by_chance(value: str) -> bool:
+    """Tell whether a value is 16 letters, of which few neighbors are neighbors in words."""
+    pairs = itertools.pairwise(value.replace(" ", ""))
+    is_likely = (f"{first}{second}" in _PAIRS_OF_WORDS for first, second in pairs)
+    return re.fullmatch(_OF_LETTERS, value) is not None and sum(is_likely) < _LEAST_LIKELY
 
 
 def _says_itself(value: str) -> bool:
@@ -350,7 +376,7 @@ def _is_text_in_base64(value: str) -> bool:
         text = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode().strip()
     except (binascii.Error, UnicodeDecodeError):
         return False
-    return text.isprintable() and not any(looks_random(piece) for piece in re.split(r"[\s:]+", text))
+    return text.isprintable() and not any(looks_random(piece, is_quoted=True) for piece in re.split(r"[\s:]+", text))
 
 
 def _password_in(value: str) -> str:

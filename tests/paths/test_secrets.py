@@ -294,6 +294,7 @@ STORED = [
     f"password = 'SCRAM-SHA-256$4096:I92F6qP9drK1h90QiRwyyg==${WIDE}=:{WIDE}='",
     f"password = '$e0801${WIDE}=='",
     f"userPassword: {{SSHA}}{WIDE}",
+    f"userPassword: {{SSHA}}{WIDE[:4]}/{WIDE[4:]}=",
     f'matches("password", "{{pbkdf2}}{HEX}")',
     f"PASSWORD 'md5{HEX[:32]}'",
     f"assert sha256('password') == '{HEX}'",
@@ -354,6 +355,21 @@ NO_SECRETS = [
     f"encrypted password: {WIDE}",
     f"desenhaLinha = '{WIDE}'",
     "key = utf8mb4base64encodedkey",
+    "const tokensRegExp =\n  /[yYQqMLwIdDecihHKkms]o|(\\w)\\1*|''/g",
+    f"mockToken = '{WIDE}'",
+    f"'X-Sealed-Key': '{WIDE}'",
+    f"'key' => 'en_GB.messages.{HEX[:40]}'",
+    "'key' => 'color:#56DB3A'",
+    f'"password": "",\n"host": "xn--{WIDE[:14].lower()}"',
+    f"https://{HEX[:32]}@errors.acme.io/1",
+    "http://user:pa%24%24word@acme.io",
+    "http://user:pass@www.acme.io:80/dir1/dir2/x2y.html?p=8&x=d2h#an",
+    f"minisign -Vqm a -P RW{WIDE}{HEX[:22]}",
+    "access_token: 2YotnFZFEjr1zCsicMWpAA",
+    "new_pass = sds_new_len(op+1,o1len-1);",
+    f'{{"signature": {{"token": "{HEX[:50]}", "timestamp": "1661621710", "signature": "{HEX}"}}}}',
+    "password: mysqlserversroot",
+    "password: this that will hold",
 ]
 
 
@@ -423,6 +439,14 @@ def test_a_placeholder_and_what_opens_nothing_are_no_secret(line):
         f"密码\uff1a{WIDE[:20]}",
         f"algolia: {{ appId: 'A1', adminApiKey: '{WIDE}' }}",
         f"algolia: {{ appId: 'A1' }}, other: {{ apiKey: '{WIDE}', indexName: 'x' }}",
+        f"password: {base64.b64encode(b'Xk9mQ!p2Rv#9TkL4wZ8').decode()}",
+        f"postgresql://app:{HEX[:32]}@db.acme.io:5432/app",
+        "[database]\npasswd = tE9Y@b^uT2vtw",
+        "password = 'aK$9{mQ|p2<Rv9~Tk'",
+        "define('AUTH_KEY', '|V8:KzVU!00YB#2IJ(!Kl1wHhMkmbEj1@GA,TIk9>=R)xXm6AP?YD^knRIZcaz');",
+        "DbPassword:\n  ParameterValue: aK79mQp2Rv9Tk",
+        "EMAIL_PASSWORD = 'qmxh fgtz blxz rrvd'",
+        "server.login('noreply@acme.io', 'qmxhfgtzblxzrrvd')",
         f"%0A%09{AWS}%0D",
         f"&#9;{AWS}",
         f"\\u000a{AWS}",
@@ -489,7 +513,21 @@ def test_a_value_that_the_llm_wrote_makes_no_file_a_secret():
 
 @pytest.mark.parametrize(
     "piece",
-    ["key=", "key ", "a_key: 'x", "://a:", "token eyJh.eyJh.", "_" + "a" * 31, "İkey", "\\", "\\n", "&amp;", "%25"],
+    [
+        "key=",
+        "key ",
+        "a_key: 'x",
+        "pass: ",
+        "pass: abcd efgh ijkl mnop",
+        "://a:",
+        "token eyJh.eyJh.",
+        "_" + "a" * 31,
+        "İkey",
+        "\\",
+        "\\n",
+        "&amp;",
+        "%25",
+    ],
 )
 def test_the_time_is_linear_in_the_size(piece):
     assert is_linear(lambda size: explain_secret("a.py", [piece * (size // len(piece))], str), 4_000)
