@@ -31,9 +31,9 @@ content, so that every file can be sent. Carets alone in a line are content wher
 blocks is ignored, with lines of nothing but carets in it, and so are the model's thoughts with all blocks in them.
 
 Read as well, each as a `Lenience`: `^^^PATH x` and `^^^x:` where only x is there; in the short layout `delete` as the
-only word of a block whose file is there; `^^^delete`, paths that are there, one a line, `^^^end`; `^^^` as the end of a
-whole file where the answer ends or the next line opens a block whose path is there or in a folder that is there, but in
-.rst, .md and .txt.
+only word of a block whose file is there; `^^^delete`, paths that are there, one a line, `^^^end`, or `^^^delete` again
+if no path beside the two is of another list; `^^^` as the end of a whole file where the answer ends or the next line
+opens a block whose path is there or in a folder that is there, but in .rst, .md and .txt.
 
 A response that cannot be parsed without a guess is rejected as a whole, with every reason. This package does not decide
 whether a path may be written.
@@ -238,7 +238,8 @@ def _read_changes(found: Findings, block: Block, opening: int, body: int) -> int
 def _read_stray_fence(found: Findings, opening: int) -> int:
     """Read `^^^delete` with a list of files, else reject the fence, which opens no block; return where to continue."""
     carets, name, body = fences.split_fence(found.text, opening)
-    if name != "delete" or not (paths := fences.listed_removals(found, body, carets)):
+    paths, after = fences.listed_removals(found, opening, body, carets) if name == "delete" else ([], body)
+    if not paths:
         named = fences.NAMED_WORD.fullmatch(name)
         fences.reject_stray_fence(found, opening, name, named)
         return fences.skip_end(found.text, body, carets) if named else body
@@ -246,7 +247,7 @@ def _read_stray_fence(found: Findings, opening: int) -> int:
     found.reasons.leniences.add("listed-removals")
     for path in paths:
         found.add(FileRemoval(path, line))
-    return fences.skip_end(found.text, fences.closing_fence(found.text, body, carets), carets)
+    return after
 
 
 def _read_words(found: Findings, block: Block, name: str, body: int) -> int:

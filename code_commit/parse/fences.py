@@ -28,6 +28,7 @@ BEGINS_WITH_TOKENS = regex(r"\s*(?:(?:<[^<>\s]{1,40}>|\[/?[A-Za-z]{1,12}\])(?:as
 NAMED_WORD = regex(rf"({'|'.join(CLOSING)})[ \t]+(\S+)")
 _DEPTHS = {**dict.fromkeys(CLOSING, -1), **dict.fromkeys(EDITING, 0)}  # any other fence opens a block
 _DEEPEST = 10  # so many fences, one inside the other, are forgotten ends
+_NEXT_LINE = regex(r"\s*([^\n]*)")
 _LONGEST_LIST = 10_000  # characters of paths to be removed
 MOST_BLOCKS = 50_000  # no LLM's response has room for so many: the text after them is not read
 
@@ -232,13 +233,23 @@ def is_pointed_out(text: str, position: int) -> bool:
     return _POINTED_OUT.match(text, position) is not None
 
 
-def listed_removals(found: Findings, start: int, carets: int) -> list[str]:
-    """Return the paths between `^^^delete` and `^^^end`, where there is nothing else, and each is there."""
-    end = closing_fence(found.text, start, carets)
-    if end - start > _LONGEST_LIST or skip_end(found.text, end, carets) == end:
-        return []
-    paths = [canonical(line.strip()) for line in found.text[start:end].split("\n") if line.strip()]
-    return paths if all(map(found.has, paths)) else []
+def listed_removals(found: Findings, opening: int, start: int, carets: int) -> tuple[list[str], int]:
+    """Return the paths below the `^^^delete` there, where there is nothing else up to `^^^end` or the next `^^^delete`
+    and each is there, and where to continue.
+
+    Paths beside two `^^^delete` would be of another list: each of these could belong to the line before it.
+    """
+    text = found.text
+    end = closing_fence(text, start, carets)
+    _, word, after = split_fence(text, end)
+    if end - start > _LONGEST_LIST or word not in CLOSING:
+        return [], start
+    paths = [canonical(line.strip()) for line in text[start:end].split("\n") if line.strip()]
+    before = text[found.cuts[-2] : opening].rstrip().rpartition("\n")[2]
+    beside = {canonical(line.strip()) for line in (before, _NEXT_LINE.match(text, after)[0])} - {*paths}
+    if not all(map(found.has, paths)) or (word == "delete" and any(map(found.has_file, beside))):
+        return [], start
+    return paths, skip_end(text, after, carets)
 
 
 def _outer_end(text: str, position: int, carets: int) -> int:

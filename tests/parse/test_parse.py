@@ -1,6 +1,7 @@
 import contextlib
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -214,6 +215,34 @@ def test_each_form_beside_those_of_the_specification_is_named(text, names):
     reasons = Reasons()
     assert read_response(text, reasons, Files("a"))
     assert reasons.leniences == names
+
+
+@pytest.mark.parametrize(
+    ("text", "removed"),
+    [
+        ("^^^delete\na.py\n^^^delete\n", ["a.py"]),
+        ("Both go:\n\n^^^delete\na.py\n\nb.py\n^^^delete\n^^^end\nDone.\n", ["a.py", "b.py"]),
+        ("a.py\n^^^delete\na.py\n^^^delete\n", ["a.py"]),
+        ("^^^delete\na.py\n^^^delete\nb.py\n", []),
+        ("a.py\n\n^^^delete\nb.py\n^^^delete\n", []),
+        ("^^^delete\nc.py\n^^^delete\n", []),
+        ("^^^delete\na.py\n^^^^delete\n", []),
+        ("^^^delete\na.py\n^^^b.py\n^^^delete\n", ["b.py"]),
+    ],
+)
+def test_a_list_of_removals_may_end_with_its_own_fence_if_no_path_beside_it_is_of_another_list(text, removed):
+    reasons = Reasons()
+    assert read_response(text, reasons, Files("a.py", "b.py")) == tuple(map(FileRemoval, removed))
+    assert bool(reasons.kept) == (removed in ([], ["b.py"]))
+
+
+@given(st.lists(st.sampled_from(["^^^delete", "a.py", "b.py", "c.py", "", "Done."]), max_size=9))
+def test_no_list_of_removals_is_read_in_part(lines):
+    reasons = Reasons()
+    removed = {change.path for change in read_response("\n".join(lines), reasons, Files("a.py", "b.py"))}
+    said = [line for line in lines if line]
+    beside = {line for two in pairwise(said) if "^^^delete" in two for line in two}
+    assert reasons.kept or removed == beside & {"a.py", "b.py"}
 
 
 ROLES = (
