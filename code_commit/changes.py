@@ -192,6 +192,7 @@ Lenience = Literal[
     "start-token",
     "listed-removals",
     "longer-fence",
+    "open-end",
     "protected-copy",
     "thoughts-dropped",
 ]
