@@ -38,7 +38,7 @@ def check_headers(table: Mapping[str, object]) -> dict[str, Value]:
                 raise ValueError(f"has {shown(name)}, whose {source} is empty")
             checked[name] = {source: value[source]}
         else:
-            raise ValueError(f'has {shown(name)}, which must be a text, {{env = "NAME"}} or {{file = "PATH"}}')
+            raise ValueError(f'has {shown(name)}, which must be a string, {{env = "NAME"}} or {{file = "PATH"}}')
     return checked
 
 

@@ -51,9 +51,9 @@ from code_commit.version import __version__
 _INSTRUCTIONS = """\
 Another LLM writes a change of this project, build.sh checks it, and the LLM repairs a failing build, three times at \
 most. Nothing is committed. Call check first, then run with the task as query (it needs neither query.txt nor \
-codeRollup.txt then), or repair where build.sh fails already, then look at diff; undo takes a run back; log has the \
-record of a run. Messages may name commands: code-commit diff is the tool diff, and a command that is no tool, such as \
-code-commit resume, runs in a shell."""
+codeRollup.txt then), or repair if build.sh fails already, then look at diff; undo takes a run back; log has the \
+record of a run. Messages may name commands: code-commit diff is the tool diff, and a command that is not a tool, such \
+as code-commit resume, runs in a shell."""
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _RENEWS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 _CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
@@ -68,8 +68,8 @@ _SECONDS_BETWEEN_REPORTS = 2
 _LONGEST_NAME = 100
 _FAULTS = {
     "missing": "is missing",
-    "string_type": "must be a text",
-    "list_type": "must be a list of texts",
+    "string_type": "must be a string",
+    "list_type": "must be a list of strings",
     "bool_type": "must be true or false",
     "bool_parsing": "must be true or false",
     "float_type": "must be a number",
@@ -192,12 +192,12 @@ _TOOLS = {
     "run": _Tool(
         "Let the LLM make a change: apply its answer whole or not at all, run build.sh, let it repair what fails."
         " Takes minutes and costs money. exit_code is 0 only if the build passes after the last change. Returns the"
-        " verdict and what changed in short; diff and log have the rest.",
+        " verdict and what changed in brief; diff and log have the rest.",
         _RunArguments,
         _ASKS,
     ),
     "repair": _Tool(
-        "Make a failing build pass: run build.sh, and where it fails let the LLM mend it as run does. If it passes,"
+        "Make a failing build pass: run build.sh, and if it fails let the LLM repair it as run does. If it passes,"
         " nothing is sent.",
         _RepairArguments,
         _ASKS,
@@ -206,7 +206,7 @@ _TOOLS = {
         "Return what the latest run, or the named one, changed, as one diff that git apply reads.", _RunName, _READS
     ),
     "log": _Tool("Return the record of the named run, or a list of the newest runs.", _RunName, _READS),
-    "undo": _Tool("Put back what the latest run, or the named one, changed. Itself a run.", _RunName, _CHANGES),
+    "undo": _Tool("Put back what the latest run, or the named one, changed. It is a run itself.", _RunName, _CHANGES),
     "apply": _Tool("Verify a response and apply it, whole or not at all; no LLM, no build.", _Answer, _CHANGES),
 }  # the commands that are tools, by their names
 _RUNS = ("run", "repair", "undo", "apply")  # those that return what a run came to

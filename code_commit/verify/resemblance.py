@@ -158,6 +158,6 @@ def find_gone(paths: Iterable[str], views: Views, project: Project, tracked: Ite
         if isinstance(views.get(path), Whole | Part | Unsure):
             name = f"/{path.rpartition('/')[2]}"
             moved = [other for other in tracked if f"/{other}".endswith(name) and project.has(other)]
-            where = f" (now {shown(moved[0])}?)" if len(moved) == 1 else ""
+            where = f" ({shown(moved[0])}?)" if len(moved) == 1 else ""
             fact = "was deleted or renamed after the codebase was made"
             yield Doubt(path, "gone", fact, f"leave it out, and make the change where its code is now{where}")

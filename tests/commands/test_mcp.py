@@ -323,7 +323,7 @@ HOSTILE = {
     "an empty pattern": ("run", {"query": "x", "allow": ["a", ""]}, "allow.1 must not be empty"),
     "no budget": ("run", {"query": "x", "max_cost": 0}, "max_cost must be more than 0"),
     "an empty query": ("run", {"query": ""}, "empty"),
-    "a query that is no text": ("run", {"query": 3}, "query must be a text"),
+    "a query that is no text": ("run", {"query": 3}, "query must be a string"),
     "no text": ("apply", {}, "text is missing"),
     "an unknown tool": ("init", {}, "there is no tool init"),
 }

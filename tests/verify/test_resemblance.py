@@ -165,7 +165,7 @@ def test_a_file_that_is_gone_is_not_brought_back(root):
     assert "(now" not in message
     write(root / "lib/old.py")
     git(root, "add", "-A")
-    assert "(now lib/old.py?)" in gone(root, new)[0][2]
+    assert "where its code is now (lib/old.py?)" in gone(root, new)[0][2]
     ((rule, may_be_meant, _),) = gone(root, EditBlock("src/old.py", (Edit("x = 1\n", "x = 2\n"),), 1))
     assert (rule, may_be_meant) == ("gone", False)
 
