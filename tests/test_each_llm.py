@@ -5,6 +5,7 @@ address, key and price, and does what the role needs: it refuses, or writes the 
 """
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from command import git
 from fake_server import Fault
-from scripted_llm import LIMIT, Model, Played, Script, Turn, turns
+from scripted_llm import LEAST, LIMIT, Model, Played, Script, Turn, turns
 from story_log import Done, call, dollars, near
 
 from code_commit.llm.models import VENDORS
@@ -43,6 +44,8 @@ class Teller(Script):
         if stage != "call" or not self.played:
             return fault
         turn, request = self.played[-1]
+        if request.path.startswith("/own/"):
+            self.asked_at = time.time()
         key = request.headers.get("x-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
         if turn.kind == "stranger":
             request.body["model"] = "stranger"
@@ -116,6 +119,12 @@ class Case:
         return call(self.root, "log", *words).out
 
     @property
+    def pace(self) -> Path:
+        """The file with the time of its next turn."""
+        name = sha256(f"{self.address(self.own)} alpha".encode()).hexdigest()[:16]
+        return Path("~/.local/state/code-commit", name).expanduser()
+
+    @property
     def records(self) -> list[Any]:
         """The records of all runs, that of the choice first."""
         files = self.root.glob("agent-config/logs/*/run.json")
@@ -162,8 +171,7 @@ def test_it_is_asked_as_the_settings_say_and_counted(case: Case):
     elsewhere = [request for request in case.server.requests if not request.path.startswith("/own/")]
     assert own.key not in str(elsewhere)
     assert not any(own.key[:-5] in text for text in (done.out, done.err, *case.texts))
-    turn = sha256(f"{case.address(own)} alpha".encode()).hexdigest()[:16]
-    assert Path(f"~/.local/state/code-commit/{turn}").expanduser().exists(), "other runs keep its pace"
+    assert case.pace.exists(), "for all runs of this user"
 
     answer, attempt = case.plays[-1].turn.answer, case.attempt
     assert [retry["status"] for retry in attempt["retries"]] == [503]
@@ -194,6 +202,13 @@ def test_an_answer_that_is_cut_off_is_told_and_not_used(case: Case):
     assert "--max-output-tokens" in done.err
 
 
+def test_its_answer_counts_in_its_pace(case: Case):
+    done = case.run("right", tokens_per_minute=60_000)
+    assert done.code == 0, done.err
+    written, until = map(float, case.pace.read_text().split())
+    assert until > written > case.server.asked_at, "it was written once the answer was there"
+
+
 @pytest.mark.parametrize("other", ["anthropic:beta", "openai:beta"])
 def test_headers_that_stand_alone_go_to_the_address_of_the_runs_model(other: str, case: Case):
     """A fallback of the same provider may have another address; the chooser of that provider is asked at the run's."""
@@ -217,6 +232,14 @@ def test_it_is_not_asked_for_more_than_the_money(case: Case):
     assert "max_cost of 2" in done.err
     done = case.run("right", max_cost=2.0, max_output_tokens=10)
     assert done.code == 0, done.err
+
+
+def test_a_shorter_answer_is_wanted_where_the_money_is_enough_for_that_alone(case: Case):
+    """By its bytes the prompt would cost too much, by its tokens it leaves as much as the shortest useful answer."""
+    case.server.tokens = 1_000
+    done = case.run("right", max_cost=9.5)
+    assert done.code == 0, done.err
+    assert [LEAST < play.request.body["max_tokens"] < LIMIT for play in case.plays] == [True]
 
 
 def test_a_limit_of_the_money_needs_its_price(case: Case):
@@ -251,25 +274,38 @@ def test_its_job_is_fetched_and_not_asked_for_again(case: Case):
 def test_its_prompt_has_room_in_the_window_that_its_own_server_tells(rollup: str, case: Case):
     lines = "".join(f"def value_of_part_{line}(first, second):\n    return {line}\n\n\n" for line in range(50))
     files = {f"part_{number}.py": lines for number in range(60)}
-    (case.root / "agent-config/codeRollup.txt").write_text(
-        "".join(f"--- {name} ---\n{files[name]}\n" for name in files)
-    )
     for name, text in files.items():
         (case.root / name).write_text(text)
     git(case.root, "add", "-A")
     git(case.root, "commit", "-qm", "more")
-    with Teller(facts={"/props": {"default_generation_settings": {"n_ctx": WINDOW}}}) as case.server:
-        case.address = lambda model: f"{case.server.url}{'/other' * (model is case.other)}/v1"
-        if case.role == "chooser":  # at the address of the run's model
-            case.other, case.address = case.other._replace(name="chat:beta"), lambda _: f"{case.server.url}/v1"
-        of_first = 10**6 if case.role != "first" else None  # which applies to no other
-        done = case.run("right", rollup=rollup, max_output_tokens=None, context_window=of_first)
-    if (rollup, case.role) in (("file", "first"), ("file", "fallback")):
+    codebase = "".join(f"--- {name} ---\n{text}\n" for name, text in files.items())
+    (case.root / "agent-config/codeRollup.txt").write_text(codebase)
+    done = run_with_its_window(case, "right", rollup=rollup)
+    if rollup == "file" and case.role != "chooser":
         assert (done.code, case.server.played) == (2, [])
         assert f"the prompt does not fit {case.own.name}" in done.err
         return
     assert done.code == 0, done.err
     assert [estimate_tokens(play.prompt) < WINDOW for play in case.plays] == [True]
+
+
+@pytest.mark.parametrize("case", ["chat"], indirect=True)
+@pytest.mark.parametrize("role", ["first", "fallback"])
+def test_no_repair_is_asked_for_that_has_no_room_in_its_window(role: str, case: Case):
+    (case.root / "build.sh").write_text("#!/bin/sh\nseq 1 20000\nexit 1\n")
+    done = run_with_its_window(case, "wrong", "right")
+    assert (done.code, len(case.plays)) == (3, 1), done.err
+    assert f"the prompt does not fit {case.own.name}" in done.err
+
+
+def run_with_its_window(case: Case, *kinds: str, **settings: Any) -> Done:
+    """Run where a server of this machine tells the window of the LLM; `context_window` is for the first one alone."""
+    with Teller(facts={"/props": {"default_generation_settings": {"n_ctx": WINDOW}}}) as case.server:
+        case.address = lambda model: f"{case.server.url}{'/other' * (model is case.other)}/v1"
+        if case.role == "chooser":  # at the address of the run's model
+            case.other, case.address = case.other._replace(name="chat:beta"), lambda _: f"{case.server.url}/v1"
+        of_first = 10**6 if case.role != "first" else None
+        return case.run(*kinds, max_output_tokens=None, context_window=of_first, **settings)
 
 
 def test_the_key_of_its_program_is_made_anew_when_it_is_refused(case: Case, tmp_path: Path, user: Path):
