@@ -86,6 +86,20 @@ def test_the_way_on_names_the_option_that_the_error_asks_for(kind, model, told):
 
 
 @pytest.mark.parametrize(
+    ("chooser", "asked", "told"),
+    [
+        ("chat:small", "chat:small", "add --base-url URL"),
+        ("chat:m", "openai:x", "add --fallback-base-url URL"),
+        ("gemini:x", "gemini:x", "continues this run[.]"),  # it has its vendor's address alone
+    ],
+)
+def test_the_way_on_from_a_choice_names_no_address_that_the_chooser_cannot_have(chooser, asked, told):
+    record = RunRecord("0", "run", "rollup", "", "/", "", 0, model=chooser, options={"model": "chat:m"})
+    record.attempts, record.error = [Attempt(1, "initial", model=asked)], RunError("network", "")
+    assert re.search(told, " ".join(ways_on(record, "")))
+
+
+@pytest.mark.parametrize(
     ("files", "told"), [(1, "1 file changed so far; .* takes it back"), (2, "2 files .* takes them")]
 )
 def test_several_files_are_taken_back_in_the_plural(files, told):

@@ -337,6 +337,8 @@ def ways_on(record: RunRecord, argument: str) -> Iterator[str]:
     elif record.has_next_step:
         kind = record.error.kind if record.error else None
         has_address = kind in ("network", "refused") and not record.asked_model.startswith(PROGRAM)
+        if record.command == "rollup":  # a chooser of another provider has its vendor's address alone
+            has_address &= record.model.partition(":")[0] == str(record.options.get("model")).partition(":")[0]
         role = "fallback-" if record.asked_model != record.model else ""
         elsewhere = f"; add --{role}base-url URL to use another address" if has_address else ""
         elsewhere += "; add --llm-timeout S to wait longer, else the limit stays" if kind == "timeout" else ""
