@@ -149,7 +149,11 @@ def require_result_of_code(plan: RunPlan, result: BuildResult, outcome: str) -> 
 
 
 def require_no_refusal(result: BuildResult, outcome: str) -> None:
-    """Raise BuildError for a build that the sandbox, or a missing program, made fail; `outcome` is what came of it."""
+    """Raise BuildError for a build that the sandbox, a missing program or a full disk made fail; `outcome` is what came
+    of it.
+    """
+    if result.full:
+        raise BuildError(f"no space is left for {BUILD_SCRIPT}, so {outcome}: {result.full}\nFree some space there.")
     if result.missing:
         raise BuildError(
             f"{BUILD_SCRIPT} calls {shown(result.missing)}, which is not installed, so {outcome}: no answer can change"

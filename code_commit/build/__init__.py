@@ -11,7 +11,7 @@ from pathlib import Path
 from code_commit.build.command import build_command, build_environment, harden_process, hardened_meanwhile
 from code_commit.build.fingerprints import FOLDER_NAME, Damage, Fingerprints, Quarantine, stamp_files
 from code_commit.build.process import Ending, Started, start_process, supervise
-from code_commit.build.refusals import TAIL, Places, find_missing, find_refusal
+from code_commit.build.refusals import TAIL, Places, find_full_disk, find_missing, find_refusal
 from code_commit.build.sandbox import PRIVATE_FOLDERS, Sandbox, choose_sandbox
 from code_commit.errors import BuildError
 from code_commit.files import read_regular_file
@@ -83,9 +83,9 @@ class Builder(AbstractContextManager["Builder"]):
         result = _result(ending, in_sandbox=self._sandbox is not None)
         if result.passed:
             return result
-        return replace(
-            result, refused=self._refusal(bytes(tail)), missing=self._missing(bytes(tail), result.shell_code)
-        )
+        end = bytes(tail)
+        missing, full = self._missing(end, result.shell_code), find_full_disk(end, self._files_with)
+        return replace(result, refused=self._refusal(end), missing=missing, full=full)
 
     @contextmanager
     def guarding(self, who: str, warn: Callable[[str], object]) -> Iterator[None]:

@@ -1,4 +1,6 @@
-"""A build's failure that its own sandbox made, told by the end of its output: what is kept, and that it was refused.
+"""A build's failure that no answer can mend, told by the end of its output.
+
+Its own sandbox refused a path that is kept, or the network; a program is missing, or a disk is full.
 
 The output alone is not enough, since tests of such failures print the same words. They are the code's own where a file
 of the project has them that the last lines name or quote.
@@ -31,7 +33,9 @@ _NO_NETWORK = regex(
     r"|FailedToOpenSocket)|\b(?:EAI_AGAIN|ENETUNREACH|ENOTFOUND)\b"
 )
 """The words of programs where there is no network but the loopback: ENETUNREACH, and EAI_AGAIN of getaddrinfo(3)."""
+_NO_SPACE = regex(r"(?i)No space left on device|Disk quota exceeded")
 _OF_LIBRARY = (
+    *("No space left on device", "Disk quota exceeded"),
     *("Read-only file system", "Device or resource busy"),
     *("Temporary failure in name resolution", "Network is unreachable", "Name or service not known"),
 )
@@ -88,6 +92,14 @@ def find_refusal(tail: bytes, places: Places, files_with: Callable[[str], Mappin
         found = _find_path(line, places) or (None if places.network else _find_network(line))
         if found and not _is_own(*found, lines, files_with):
             return shown(line)
+    return ""
+
+
+def find_full_disk(tail: bytes, files_with: Callable[[str], Mapping[str, str]]) -> str:
+    """Return the line of a build's last ones that tells of a full disk, in words that the project has not."""
+    for line in map(_in_english, reversed(_last_lines(tail))):
+        if (said := _NO_SPACE.search(line[:_LONGEST_LINE])) and not files_with(said[0]):
+            return shown(line[:_LONGEST_LINE])
     return ""
 
 

@@ -108,6 +108,8 @@ def _blamed(plan: RunPlan, build: BuildResult) -> str:
         return "build.sh says that the machine failed, not the code"
     if build.missing:
         return f"build.sh calls {build.missing}, which is not installed"
+    if build.full:
+        return f"no space is left for build.sh: {build.full}"
     return "the sandbox made build.sh fail" if build.refused else ""
 
 

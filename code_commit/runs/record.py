@@ -40,7 +40,8 @@ Event = Literal["started", _OfCall, _OfChange, "warned", "finished"]
 class BuildResult:
     """The end of build.sh: `exit_code` or `signal` (in a sandbox for 128 + N too), or neither after a timeout.
 
-    `refused` is the line of a failure's output that says what the sandbox refused, `missing` what is not installed.
+    `refused` is the line of a failure's output that says what the sandbox refused, `full` the one that
+    says that a disk is full, `missing` what is not installed.
     """
 
     exit_code: int | None
@@ -50,6 +51,7 @@ class BuildResult:
     output_bytes: int
     refused: str = ""
     missing: str = ""
+    full: str = ""
 
     @property
     def passed(self) -> bool:
@@ -58,7 +60,7 @@ class BuildResult:
     @property
     def is_of_set_up(self) -> bool:
         """Whether no change of the project can mend it."""
-        return bool(self.refused or self.missing)
+        return bool(self.refused or self.missing or self.full)
 
     @property
     def shell_code(self) -> int | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command import Run, recorded, the_log
 
-from code_commit.build.refusals import _CATALOGS, Places, _messages, find_missing, find_refusal
+from code_commit.build.refusals import _CATALOGS, Places, _messages, find_full_disk, find_missing, find_refusal
 
 ROOT = Path("/home/me/p")
 KEPT = [ROOT / "build.sh", ROOT / ".git/hooks", ROOT / ".git/config", ROOT / "agent-config", Path("/home/me")]
@@ -187,6 +187,39 @@ def test_a_build_cannot_hit_the_sandbox_by_the_projects_name(project_folder: Pat
 
 
 PYTEST = "/usr/bin/python3: No module named pytest\nbuild.sh: no test passed\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "OSError: [Errno 28] No space left on device",
+        "compile: writing output: write $WORK/b164/_pkg_.a: no space left on device",
+        "rustc-LLVM ERROR: IO failure on output stream: No space left on device",
+        "tar: out: Cannot write: Disk quota exceeded",
+    ],
+)
+def test_a_full_disk_is_told_in_words_that_the_project_has_not(line: str):
+    output = f"first\n{line}\nmake: *** Error 1\n".encode()
+    assert find_full_disk(output, lambda _: {}) == line
+    assert find_full_disk(output, lambda words: {"a.c": words}) == ""
+    assert find_full_disk(output + b"more\n" * 20, lambda _: {}) == ""
+    assert find_full_disk(b"ENOSPC: System limit for number of file watchers reached\n", lambda _: {}) == ""
+
+
+def test_nothing_is_paid_for_where_a_disk_is_full(project_folder: Path, run_code_commit: Run):
+    (project_folder / "build.sh").write_text("#!/bin/sh\necho 'ld: No space left on device'\nexit 1\n")
+    replay = recorded(project_folder, "^^^ok.txt\nok\n^^^end\n", "^^^ok.txt\nno\n^^^end\n")
+    checked = run_code_commit(project_folder, "check", "--build", *replay)
+    assert (checked.returncode, "no space is left for build.sh: ld: No" in checked.stdout) == (1, True), checked.stdout
+    done = run_code_commit(project_folder, *replay)
+    assert done.returncode == 5
+    assert "no space is left for build.sh, so no repair was asked for: ld: No" in " ".join(done.stderr.split())
+    run = json.loads((the_log(project_folder) / "run.json").read_text())
+    assert [attempt["build"]["full"] for attempt in run["attempts"]] == ["ld: No space left on device"]
+    (project_folder / "build.sh").write_text("#!/bin/sh\ntrue\n")
+    assert run_code_commit(project_folder, "resume").returncode == 0
+
+
 MISSING = {
     # the build.sh, the end of its output, what is missing
     "bash": ("set -e\nnpm ci\n", "./build.sh: line 2: npm: command not found\n", "npm"),
