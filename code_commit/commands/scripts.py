@@ -25,7 +25,7 @@ _TEST_GOAL = regex(r"(?:run|unit)?[_-]?tests?|tests?[_-](?:all|unit)")
 _ASSIGNED = regex(r"\s*(?:(?:export|override|private)\s+)*[\w.-]+\s*(?::{1,3}|[+?!])?=")
 _QUOTED = regex(r"'[^'\n]*'|\"(?:\\.|[^\"\\\n])*\"")
 _LOSES = regex(
-    r"(\|\| *(?:true|:|exit 0|echo\b))|(; *(?:(?:true|:|exit 0) *|echo\b[^;\n]*))$"
+    r"(\|\| *(?:true|:|exit 0|echo\b|(?:\[|test) .*\$\?[^;&|\n]*))|(; *(?:(?:true|:|exit 0) *|echo\b[^;\n]*))$"
     r"|(?<![|\\])(\|(?!\|)&? *[\w./@-]+)",
     re.MULTILINE,
 )

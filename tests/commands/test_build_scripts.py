@@ -348,6 +348,8 @@ PYTEST = {
     "a requirement": {"requirements.txt": "django\npytest-django>=4\n"},
     "a test that is a function": {"setup.py": "", "tests/test_a.py": "async def test_a():\n    pass\n"},
     "an import": {"setup.py": "", "a/a_test.py": "import pytest\n"},
+    "a test with a suffix": {"a_test.py": "def test_a(): ...\n"},
+    "a test with a suffix in tests": {"a.py": "", "tests/a_test.py": "import pytest\n"},
     "a group": {"pyproject.toml": '[dependency-groups]\ndev = ["pytest>=8"]\n'},
     "Poetry": {"pyproject.toml": '[tool.poetry.group.dev.dependencies]\npytest = "^8"\n'},
 }
@@ -504,6 +506,9 @@ LOSSES = {
         {"build.gradle": "test { ignoreFailures = true }", "src/test/java/ATest.java": ""},
         "ignoreFailures = true",
     ),
+    "an exit code that passes": ({"package.json": '{"scripts": {"test": "jest || [ $? -eq 5 ]"}}'}, "|| [ $? -eq 5 ]"),
+    "an exit code that passes in make": ({"Makefile": "test:\n\tjest || test $$? = 5\n"}, "|| test $$? = 5"),
+    "a file that has to be there": ({"package.json": '{"scripts": {"test": "jest || [ -f failed.txt ]"}}'}, ""),
     "two that may fail": ({"package.json": '{"scripts": {"test": "jest || ava"}}'}, ""),
 }
 
