@@ -198,11 +198,14 @@ def check_clean(report: Report, settings: Settings, project: Project, *, is_resu
 
 def check_lock(project: Project) -> None:
     """Raise NotSetUpError when a run could not take the lock, or has to repair something first."""
-    if project.agent_config.is_dir() and not os.access(project.agent_config, os.W_OK | os.X_OK):
-        read_only = os.statvfs(project.agent_config).f_flag & os.ST_RDONLY
+    has_folder = os.path.lexists(project.agent_config)
+    folder = project.agent_config if has_folder else project.root  # a run makes it
+    name, path = (AGENT_CONFIG, AGENT_CONFIG) if has_folder else ("this folder", ".")
+    if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+        read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
         why = os.strerror(errno.EROFS if read_only else errno.EACCES)
-        advice = "mount it for writing" if read_only else f"chmod u+w {AGENT_CONFIG}"
-        raise NotSetUpError(f"{AGENT_CONFIG} cannot be written to: {why}; make it writable: {advice}")
+        advice = "mount it for writing" if read_only else f"chmod u+w {path}"
+        raise NotSetUpError(f"{name} cannot be written to: {why}; make it writable: {advice}")
     holder = is_locked(project)
     if holder is not None:
         process = f" (process {holder})" if holder else ""
