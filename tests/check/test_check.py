@@ -77,13 +77,10 @@ def test_an_agent_config_that_may_not_be_written_to_is_told(project_folder: Path
     assert found == {0o700: (0, False), 0o500: (2, True)}
 
 
-@pytest.mark.parametrize("command", [["check"], ["run"], ["apply"]], ids=" ".join)
-def test_a_folder_in_which_agent_config_cannot_be_made_is_told(command: list[str], project_folder: Path):
-    model = replay(project_folder)
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_a_folder_in_which_agent_config_cannot_be_made_is_told(command: str, project_folder: Path):
+    words = [*without_roots_rights(), *CODE_COMMIT, command, "-m", "x", *replay(project_folder)]
     shutil.rmtree(project_folder / "agent-config")
-    answer = f"{model[1].removeprefix('replay:')}/1-response.txt"
-    given = [answer] if command == ["apply"] else ["-m", "x", *model]
-    words = [*without_roots_rights(), *CODE_COMMIT, *command, *given]
     project_folder.chmod(0o500)
     done = subprocess.run(words, cwd=project_folder, capture_output=True, text=True, check=False)
     project_folder.chmod(0o700)
