@@ -59,7 +59,7 @@ def rollup(
 ) -> Codebase:
     """Write codeRollup.txt as `code-commit rollup` does. Return its content, and what was left out with the reasons.
 
-    Raises NotSetUpError; with `select` also LLMError and RejectedResponseError.
+    Raises NotSetUpError, and MachineError on a full disk; with `select` also LLMError and RejectedResponseError.
     """
     if not isinstance(select, bool):
         raise TypeError(f"select must be True or False, not {select!r}")
