@@ -166,7 +166,7 @@ def require_no_refusal(result: BuildResult, outcome: str) -> None:
             f"the sandbox made {BUILD_SCRIPT} fail, so {outcome}: {result.refused}\n",
             f"Leave that out of {BUILD_SCRIPT}, or use ",
             Named("sandbox", "off"),
-            " (strict has a network with sandbox_network = true in config.toml).",
+            " (a new run in strict has a network with sandbox_network = true in config.toml).",
         )
 
 
