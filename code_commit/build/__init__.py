@@ -13,7 +13,7 @@ from code_commit.build.fingerprints import FOLDER_NAME, Damage, Fingerprints, Qu
 from code_commit.build.process import Ending, Started, start_process, supervise
 from code_commit.build.refusals import TAIL, Places, find_full_disk, find_missing, find_refusal
 from code_commit.build.sandbox import PRIVATE_FOLDERS, Sandbox, choose_sandbox
-from code_commit.errors import BuildError
+from code_commit.errors import BuildError, Named
 from code_commit.files import read_regular_file
 from code_commit.git import UnansweredError
 from code_commit.interrupts import DeferredSignals
@@ -245,7 +245,7 @@ def _result(ending: Ending, *, in_sandbox: bool) -> BuildResult:
             raise BuildError(f"{BUILD_SCRIPT} killed the bubblewrap around it: its result is unknown")
         if said.startswith("bwrap: execvp"):
             raise BuildError(f"{BUILD_SCRIPT} cannot be started in the sandbox: {said}")
-        raise BuildError(f"the sandbox cannot be set up: {said}; fix it, or use --sandbox off")
+        raise BuildError(f"the sandbox cannot be set up: {said}; fix it, or use ", Named("sandbox", "off"))
     if in_sandbox and code - FIRST_SHELL_SIGNAL_CODE in signal.valid_signals():
         code = FIRST_SHELL_SIGNAL_CODE - code
     exit_code, number = (code, None) if code >= 0 else (None, -code)
