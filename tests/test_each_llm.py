@@ -25,7 +25,7 @@ from code_commit.settings import Facet, settings_for
 pytestmark = pytest.mark.usefixtures("no_waits")
 
 EFFORT, TENANT, WINDOW = "of-some-effort", "name-of-a-tenant", 6_000
-ADDRESSES = ("base_url", "fallback_base_url")
+ADDRESSES, BOTH = ("base_url", "fallback_base_url"), ("own", "other")
 KEY_PROGRAM = """\
 #!/bin/sh
 echo x >>{calls}
@@ -79,8 +79,11 @@ class Case:
     def address(self, model: Model) -> str:
         return f"{self.server.url}/{model.place}/v1"
 
-    def run(self, *kinds: str, priced: Sequence[str] = ("own", "other"), **settings: Any) -> Done:
-        """Run with these turns of the LLM; the other plays its own before or after them."""
+    def run(self, *kinds: str, priced: Sequence[str] = BOTH, keys: Sequence[str] = BOTH, **settings: Any) -> Done:
+        """Run with these turns of the LLM; the other plays its own before or after them.
+
+        config.toml has prices of the one and the other, and agent-config their keys.
+        """
         settings = {"max_output_tokens": LIMIT, "sandbox": "off"} | settings
         first = self.own if self.role == "first" else self.other
         settings = {"model": first.name, "base_url": self.address(first)} | settings
@@ -94,9 +97,10 @@ class Case:
         for model in (self.own, self.other):
             prices = "".join(f"{name} = {getattr(model, name)}\n" for name in model._fields[2:])
             text += f'[prices."{model.name}"]\n{prices}' if model.place in priced else ""
-            key = self.root / f"agent-config/{model.provider}-key.txt"
-            key.write_text(model.key)
-            key.chmod(0o600)
+            if model.place in keys:
+                key = self.root / f"agent-config/{model.provider}-key.txt"
+                key.write_text(model.key)
+                key.chmod(0o600)
         (self.root / "agent-config/config.toml").write_text(text)
         before = turns("gone", start=60) if self.role == "fallback" else []
         after = turns("right", start=50) if self.role == "chooser" else []
@@ -253,6 +257,22 @@ def test_a_wait_beyond_the_limit_of_time_ends_the_call(case: Case):
     assert (done.code, len(case.plays)) == (3, 1)
     assert case.record["error"]["kind"] == "quota"
     assert "the next try would exceed the limit of 9.0 s (--llm-timeout)" in " ".join(done.err.split())
+
+
+@pytest.mark.parametrize("case", ["chat"], indirect=True)
+@pytest.mark.parametrize("role", ["first", "fallback"])
+def test_its_address_gets_a_key_of_the_user_once_an_option_has_named_it(
+    role: str, case: Case, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("CODE_COMMIT_CHAT_API_KEY", case.own.key)
+    done = case.run("right", keys=["other"])
+    assert (done.code, case.server.played) == (2, [])
+    option = "--base-url" if role == "first" else "--fallback-base-url"
+    assert f"confirm it once with {option} chat:{case.address(case.own)}" in " ".join(done.err.split())
+    case.by_option = [option.removeprefix("--").replace("-", "_")]
+    assert case.run("right", keys=["other"]).code == 0
+    case.by_option = ()
+    assert (case.run("right", keys=["other"]).code, len(case.plays)) == (0, 2)
 
 
 @pytest.mark.parametrize("case", ["openai"], indirect=True)
