@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command import Run, git, module, recorded, the_log
+from command import Run, chess_board, git, module, recorded, the_log
 
 from code_commit.codebase.change_logs import heads_of_logs
 from code_commit.codebase.fit import find_near
@@ -201,24 +201,22 @@ def ranged(find: str, last: str, new: str) -> str:
     return f"^^^CHANGES.rst\n^^^find\n{find}\n^^^to\n{last}\n^^^replace\n{new}\n^^^end\n"
 
 
-@pytest.mark.parametrize(
-    ("answer", "is_taken"),
-    [
-        (edit("CHANGES.rst", "-   Entry 0 of it.", "-   It is quick."), True),
-        (edit("CHANGES.rst", "-   Entry 199 of it.", "-   It is quick."), False),
-        (edit("CHANGES.rst", "-   Entry 5 of it.   ", "-   It is quick."), True),
-        (edit("CHANGES.rst", "Entry 0 of it.", "-   It is quick."), False),
-        (ranged("-   Entry 5 of it.", "-   Entry 9 of it.", "-   It is quick."), True),
-        (ranged("-   Entry 5 of it.", "-   Entry 199 of it.", "-   It is quick."), False),
-        (f"^^^CHANGES.rst\n{LOG}-   It is quick.\n^^^end\n", False),
-        ("^^^CHANGES.rst\n^^^delete\n", False),
-    ],
-    ids=["an edit in it", "an edit below", "blanks", "half a line", "a range", "a range beyond it", "whole", "deleted"],
-)
-@pytest.mark.parametrize("rollup", ["select", "file"])
-def test_a_change_log_is_edited_where_its_head_is_shown(
-    rollup: str, answer: str, *, is_taken: bool, root: Path, run_code_commit: Run
-):
+TO_A_CHANGE_LOG = {
+    "an edit in it": (edit("CHANGES.rst", "-   Entry 0 of it.", "-   It is quick."), True),
+    "half a line": (edit("CHANGES.rst", "Entry 0 of it.", "-   It is quick."), False),
+    "an edit below": (edit("CHANGES.rst", "-   Entry 199 of it.", "-   It is quick."), False),
+    "blanks": (edit("CHANGES.rst", "-   Entry 5 of it.   ", "-   It is quick."), True),
+    "a range": (ranged("-   Entry 5 of it.", "-   Entry 9 of it.", "-   It is quick."), True),
+    "a range beyond it": (ranged("-   Entry 5 of it.", "-   Entry 199 of it.", "-   It is quick."), False),
+    "deleted": ("^^^CHANGES.rst\n^^^delete\n", False),
+    "whole": (f"^^^CHANGES.rst\n{LOG}-   It is quick.\n^^^end\n", False),
+}
+"""Answers, and whether each is taken."""
+
+
+@pytest.mark.parametrize(("rollup", "name"), chess_board(["select", "file"], TO_A_CHANGE_LOG))
+def test_a_change_log_is_edited_where_its_head_is_shown(rollup: str, name: str, root: Path, run_code_commit: Run):
+    answer, is_taken = TO_A_CHANGE_LOG[name]
     head = "".join(LOG.splitlines(keepends=True)[:60])
     if rollup == "file":
         rolled_up(run_code_commit, root, "--select", *recorded(root, CHOICE))
