@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -99,25 +99,32 @@ def find_repetition(change: FileChange | EditBlock, old: str | None) -> Suspicio
     spans, faults = _locate(file.lines, edits, _ALL)
     if faults:
         return None
-    after, places, at = list[str](), list[tuple[Edit, int, int]](), 0
+    after, places, at = list[str](), list[tuple[Edit, Replacement, int]](), 0
     for span, edit in sorted(zip(spans, edits, strict=True), key=itemgetter(0)):
-        start, stop, new = _narrowed(file.lines, span, edit)
-        after += [*file.lines[at:start], *new]
-        places.append((edit, len(after) - len(new), len(after)))
-        at = stop
+        put = _narrowed(file.lines, span, edit)
+        after += [*file.lines[at : put[0]], *put[2]]
+        places.append((edit, put, len(after)))
+        at = put[1]
     after += file.lines[at:]
-    for edit, first, end in places:
-        new, above, below = (
-            after[first:end],
-            after[max(0, first - _MOST_REPEATED) : first],
-            after[end : end + _MOST_REPEATED],
-        )
-        for side, lines in (("below", _shared(new, below)), ("above", _shared(above, new))):
+    for edit, (start, stop, new), end in places:
+        first, there = end - len(new), file.lines[start:stop]
+        above = _said_again(there[::-1], new[::-1], after[max(0, first - _MOST_REPEATED) : first][::-1])[::-1]
+        for side, lines in (("below", _said_again(there, new, after[end : end + _MOST_REPEATED])), ("above", above)):
             words = [line.strip() for line in lines if _WORD.search(line)]
             if len(words) >= _FEWEST_REPEATED:
                 fact = f"'{quoted(words[0])}' to '{quoted(words[-1])}' come twice: they stand right {side} the edit too"
                 return Suspicion(edit.line, fact, "leave them out, or take them into the find", rule="repeated")
     return None
+
+
+def _said_again(there: Sequence[str], new: Sequence[str], below: Sequence[str]) -> Sequence[str]:
+    """Return the lines at the end of new ones that stand below them too, behind the same last lines of the find."""
+    shared = _shared(new, below)
+    if not any(map(_WORD.search, shared)):
+        return []
+    pairs = zip(new[-len(shared) - 1 :: -1], there[::-1], strict=False)
+    before = [line for line, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
+    return [*before[::-1], *shared]
 
 
 def _shared(one: Sequence[str], other: Sequence[str]) -> Sequence[str]:
