@@ -13,7 +13,7 @@ from code_commit.changes import EditBlock, FileChange
 from code_commit.regex import regex
 from code_commit.verify import markdown
 from code_commit.verify.escapes import is_escaped
-from code_commit.verify.frames import find_frame, find_label
+from code_commit.verify.frames import find_frame, find_label, has_remark
 from code_commit.verify.parts import INSTEAD, Part, Surroundings, Suspicion, parts_of
 
 _DIFF = regex(
@@ -253,6 +253,7 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 _FORMATS: tuple[tuple[Callable[[Part], bool], tuple[str, str]], ...] = (
     (_names_file, ("begins with a line that names the file", "leave it out")),
+    (has_remark, ("has a sentence before its first line or behind its last one", "leave it out")),
     (is_escaped, ("is escaped, as HTML or a string would be", "leave every character as it is in the file")),
     (_is_fenced, ("begins or ends with a Markdown code fence (``` or ~~~)", "leave the fence out")),
     (_is_numbered, ("has a number in front of each line", "leave the numbers out")),

@@ -1,4 +1,6 @@
-"""The frames of a text, which are not of it: our own labels, tags, tokens, CDATA, a command of a shell, the task."""
+"""The frames of a text, which are not of it: our own labels, tags, tokens, CDATA, a command of a shell, a remark, the
+task.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -7,6 +9,7 @@ from itertools import islice
 from code_commit.changes import quoted
 from code_commit.codebase.text import read_header
 from code_commit.regex import regex
+from code_commit.verify import markdown
 from code_commit.verify.parts import INSTEAD, Part, Surroundings, Suspicion
 
 _TAG = regex(r"</([\w:.\u2016\uff5c|-]+)>")
@@ -19,6 +22,9 @@ _HTML = regex(
     r"|ul|ol|li|dl|form|fieldset|select|noscript|script|style|font|b|i|link|meta|base|br|hr|img|input|!doctype)"
 )  # a template may close what another one opened
 _HEREDOC = regex(r"<<-?[ \t]*[\"']?(\w+)[\"']?")
+_SENTENCE = regex(  # of four words, or not in ASCII, with a capital and no sign of code; no comment of Fortran or batch
+    r"(?!(?:C|REM)\s)(?=(?:\S+\s+){3}\S|.*[^\x00-\x7f])[^\W\d_a-z](?:`[^`]*`|[^=;{}()\[\]<>\"#$%&+|\\@~^`])*[.:!\u3002\uff1a\uff01]"
+)
 _LAST_LINES, _LONGEST_END = 6, 2_000  # lines, characters that may hold them
 _MOST_LABELS = 100  # that are looked up
 
@@ -84,6 +90,16 @@ def _find_heredoc(part: Part) -> str | None:
     is_for_file = any(path.removeprefix("./") in (part.path, part.path.rpartition("/")[2]) for path in names)
     is_all = word and is_for_file and lines.rpartition("\n")[2].strip() == word[1]
     return command if is_all and command not in part.file else None
+
+
+def has_remark(part: Part) -> bool:
+    """Tell whether a sentence stands before the old first line of code, or behind the old last one."""
+    if part.is_edit or part.old is None or not part.is_code:
+        return False
+    new, old = ([line.strip() for line in text.split("\n") if line.strip()] for text in (part.new, part.old))
+    ends = [said[0] for said, there in ((new, old), (new[::-1], old[::-1])) if said[1:2] == there[:1] != []]
+    is_said = any(map(_SENTENCE.fullmatch, ends)) and not any(map(_SENTENCE.fullmatch, old))
+    return is_said and markdown.is_known_code(part.path)
 
 
 def _find_tag(part: Part) -> str | None:
