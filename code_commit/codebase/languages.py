@@ -21,9 +21,10 @@ _SKIPPED = {
     "haskell": rf"\{{-|{_DASHES}|{_STRING}",
     "lua": rf"(?:--)?\[(?P<level>=*)\[(?s:.*?)\](?P=level)\]|--.*|{_STRING}",
     "sql": rf"{_BLOCK}|--.*|\$(?P<tag>\w*)\$(?s:.*?)\$(?P=tag)\$|'(?:''|[^'])*'",
-    "ml": rf"\(\*(?!\))|{_SLASHES}|{_TRIPLE}|\"(?:\\.|[^\"\\])*\"",
-    "lisp": r"\"(?:\\.|[^\"\\])*\"|#\||;.*",
-    "erlang": r"\"(?:\\.|[^\"\\])*\"|(?<!\$)%.*",
+    "ml": rf"'(?:\\.[^'\n]{{0,3}}|[^'\\\n])'|\{{(?P<tag>\w*)\|(?s:.*?)\|(?P=tag)\}}|\(\*(?!\))|{_SLASHES}|{_TRIPLE}"
+    r"|@\"(?:\"\"|[^\"])*\"|\"(?:\\(?s:.)|[^\"\\])*\"",
+    "lisp": r"\"(?:\\(?s:.)|[^\"\\])*\"|#\||;.*",
+    "erlang": r"\"(?:\\(?s:.)|[^\"\\])*\"|(?<!\$)%.*",
     "fortran": r"!.*",
     "basic": r"\"[^\"\n]*\"|'.*",
     "any": rf"{_TRIPLE}|{_BLOCK}|\(\*(?!\))|\{{-|/-|<#",
@@ -43,8 +44,13 @@ _PARTS = {  # of rows, in a notation of theirs: a space is `[ \t]+`, and ` *` is
         |async|const|data|default|expect|export|external|fileprivate|final|impure|inline|inner|internal|local
         |mutating|noncomputed|nonisolated|open|operator|override|partial|private|protected|pub|public|pub\([^)]*\)
         |pure|readonly|sealed|static|suspend|tailrec|unsafe|value|virtual) )*(?:class|def|enum(?: (?:class|struct))?
-        |extension|fn|fun|func|function|impl|interface|macro|message|module|namespace|object|proc|protocol|record|rpc
-        |service|struct|sub|trait|type|typedef|union)\b (?=[\w(*<])(?:\([^)\n]*\) *|<[^>\n]*> *)?([\w.:]*).*
+        |extension|fn|fun|func|function|impl|interface|macro|message|module|namespace|object|proc|procedure|protocol|record
+        |rpc|service|struct|sub|subtype|trait|type|typedef|union)\b (?=[\w(*<])(?:\([^)\n]*\) *|<[^>\n]*> *)?([\w.:]*).*
+    """,
+    "SAID": r"""
+        (?!(?:and|elif|elsif|extern|in|not|of|or|unless|until|when|with)\b)<NO_CALL>@?\w[\w.]*(?: *\( *| )(?:
+        \"((?:\\.|[^\"\\\n])+)\"|'((?:\\.|[^'\\\n])+)')(?:.*[\x20\t)])?(?:\{(?: *(?:param)?[|(].*)?|do(?: *\|.*\|)?
+        |begin|:|=>|@\(|function *\(.*\)) *
     """,
     "MEMBER": r"""
         <WORDS>|(?:(?:public|private|protected|internal|static|final|abstract|override|virtual|async
@@ -71,8 +77,8 @@ _ROWS = {  # by the suffixes of languages
     "dart": (
         "c",
         r"""
-            (?:import|export|part|library)\b ['\"\w].*|(?:(?:abstract|base|final|interface|sealed|mixin) )*(?:class
-            |mixin|enum|typedef|extension(?: type)?) (\w+).*|(?<![^\n])(?:\x20\x20|\t)?(?:(?:
+            <SAID>|(?:import|export|part|library)\b ['\"\w].*|(?:(?:abstract|base|final|interface|sealed|mixin) )*
+            (?:class|mixin|enum|typedef|extension(?: type)?) (\w+).*|(?<![^\n])(?:\x20\x20|\t)?(?:(?:
             (?:const |factory |external )*([A-Z][\w.]*)\(.*|<TYPED>(?:(?:get|set|operator) )?(\w+
             |[=<>+*/%\[\]-]+)(?:<[^>\n]*>)?(?:\(.*| *(?:=>|\{|async).*)|(?:get|set) (\w+).*
             |(\w+)\([^()\n]*\) *(?:async\*? *|sync\* *)?(?:=>|\{).*|(?:static|late|final|const|covariant|var
@@ -90,23 +96,24 @@ _ROWS = {  # by the suffixes of languages
     "ml mli fs fsi fsx re rei": (
         "ml",
         r"""
-            (?:open|import|namespace|include) [A-Z].*|(?<![^\n])(?:\x20\x20)?(?:let|and)(?: (?:rec|inline|private
+            (?:open|import|namespace|include) [A-Z].*|(?:let|and(?! type\b))(?: (?:rec|inline|private
             |mutable))* (\w['\w]*|\([^\w\s]+\))(?!.*[\x20\t]in *$).*|(?:val|external|exception|method
             |module(?: (?:type|rec))?|class|type(?: (?:nonrec|rec))?|(?:static )?(?:member|abstract|override
             |default)(?: (?:val|inline|private|member))*) (?:'\w+ |\([^)\n]*\) )?(?:\w+\.)?(\w['\w]*).*
         """,
     ),
-    "lua": (
+    "lua tl": (
         "lua",
         r"""
-            (?:local )?function ([\w.:]+).*|(?:return *\{ *|local )?([\w.]+) *= *function\b.*
+            <SAID>|(?:local |global )?(?:function|record|enum|interface) ([\w.:]+).*
+            |(?:return *\{ *|local )?([\w.]+) *= *function\b.*
             |(?<![^\n])(?:local )?([\w.]+) *= *(?:require\b|\{|setmetatable|\w+[:.](?:extend|new|class)\b).*
         """,
     ),
     "jl": (
         "julia",
         r"""
-            (?:using|import|export|include)\b[\x20\t(].*|(?:@\w+ )*(?:function|macro|module|baremodule
+            <SAID>|(?:using|import|export|include)\b[\x20\t(].*|(?:@\w+ )*(?:function|macro|module|baremodule
             |(?:mutable )?struct|(?:abstract|primitive) type|const) ([\w.!]+).*
             |(?<![^\n])([\w.!]+)\([^=\n]*\)(?: *where.*?|::\w+)? *=(?!=).*
         """,
@@ -114,7 +121,7 @@ _ROWS = {  # by the suffixes of languages
     "nim nims": (
         "hash",
         r"""
-            (?:import|from|include|export) \w.*|(?:proc|func|method|iterator|template|macro
+            <SAID>|(?:import|from|include|export) \w.*|(?:proc|func|method|iterator|template|macro
             |converter) `?([\w=+*/<>-]+).*|(?:type )?([A-Z]\w*)\*?(?: *\{\..*?\.\})?(?:\[[^]\n]*\])? *= *(?:object
             |enum|ref|ptr|distinct|tuple|concept|set|seq|proc)\b.*|(?:const|let|var) (\w+).*
         """,
@@ -122,7 +129,7 @@ _ROWS = {  # by the suffixes of languages
     "pl pm t raku": (
         "hash",
         r"""
-            (?:use|require|no) [\w:.]+.*|(?:package|sub|method|class|role|fun) ([\w:]+).*|has ['\"]?\+?(\w+).*
+            <SAID>|(?:use|require|no) [\w:.]+.*|(?:package|sub|method|class|role|fun) ([\w:]+).*|has ['\"]?\+?(\w+).*
             |(?:use\x20constant|our) .*
         """,
     ),
@@ -146,7 +153,7 @@ _ROWS = {  # by the suffixes of languages
     "zig": (
         "c",
         r"""
-            (?:(?:pub|export|extern|inline) (?:\"\w+\" )?)*fn (\w+).*|(?:pub )(?:const|var) (\w+).*|(?:const
+            (?:(?:pub|export|extern|inline|noinline) (?:\"\w+\" )?)*fn (\w+).*|(?:pub )(?:const|var) (\w+).*|(?:const
             |var) (\w+) *= *(?:@import|@cImport|(?:packed\x20|extern\x20)?(?:struct|enum|union|error|opaque)\b).*
             |(?<![^\n])(?:const|var|threadlocal\x20var) (\w+).*|test \"(.*?)\".*
         """,
@@ -161,7 +168,7 @@ _ROWS = {  # by the suffixes of languages
     "groovy gradle jenkinsfile": (
         "c",
         r"""
-            <MEMBER>|(?:task|def) (\w+).*|tasks\.\w+\( *['\"](\w+).*
+            <SAID>|<MEMBER>|(?:task|def) (?:(\w+).*|\"(.*?)\" *\(.*|'(.*?)' *\(.*)|tasks\.\w+\( *['\"](\w+).*
         """,
     ),
     "clj cljs cljc el lisp lsp scm rkt ss fnl": (
@@ -178,8 +185,8 @@ _ROWS = {  # by the suffixes of languages
             |recursive|clustered|external|virtual|constraint|definer *= *\S+) )*(?:aggregate|database|domain|event
             |extension|function|index|macro|materialized view|operator|package(?: body)?|policy|procedure|proc
             |publication|role|rule|schema|sequence|server|synonym|table|trigger|type|user
-            |view) (?:concurrently )?(?:if not exists )?([\w.\"`\[\]]+).*
-            |alter table (?:only |if exists )*([\w.\"`\[\]]+).*)
+            |view) (?:concurrently )?(?:if not exists )?([^\s(;,]+).*
+            |alter table (?:only |if exists )*([^\s(;,]+).*)
         """,
     ),
     "tf tfvars hcl nomad": (
@@ -198,7 +205,8 @@ _ROWS = {  # by the suffixes of languages
     "ps1 psm1 psd1": (
         "hash",
         r"""
-            (?i:(?:function|filter|class|enum|workflow|configuration) ([\w:-]+).*|(?:using|import-module)[\x20\t].*)
+            <SAID>|(?i:(?:function|filter|class|enum|workflow|configuration) ([\w:-]+).*
+            |(?:using|import-module)[\x20\t].*)
             |(?:(?:static|hidden) )*\[[\w\[\].]+\] *(?:static )?(\w+) *\(.*\{.*
         """,
     ),
@@ -217,12 +225,12 @@ _ROWS = {  # by the suffixes of languages
             |[-+] *\([^)\n]*\) *(\w+).*|(?:typedef|struct|enum)[\x20\t].*|(?<![^\n])<TYPED>(\w+) *\(.*
         """,
     ),
-    "f for f90 f95 f03 f08": (
+    "f for f90 f95 f03 f08 f18 fpp fypp": (
         "fortran",
         r"""
-            (?i:use \w.*|(?!end)(?:(?:pure|elemental|recursive|impure|integer|real|logical|complex|character
-            |double\x20precision|type)(?:\([^)\n]*\))? )*(?:subroutine|function|module(?: procedure)?|program
-            |interface|submodule|type)\b[\x20\t,:]*(?:[\w()]+ *:: *)?(\w+).*)
+            (?i:use \w.*|(?!end)(?:(?:module(?= \w+ \w)|pure|elemental|recursive|impure|integer|real|logical|complex
+            |character|double\x20precision|type)(?:\([^)\n]*\))? )*(?:(?:subroutine|function|module(?: procedure)?
+            |program|interface|type(?! *\())\b|submodule *\([^)\n]*\))[\x20\t,:]*(?:[\w(),\x20]+:: *)?([\w${}]+).*)
         """,
     ),
     "pas pp dpr lpr": (
@@ -256,7 +264,7 @@ _ROWS = {  # by the suffixes of languages
     "cr": (
         "hash",
         r"""
-            <WORDS>|(?:private |protected )?(?:abstract )?(?:def|lib|annotation|alias|macro) ([\w.?!]+).*
+            <SAID>|<WORDS>|(?:private |protected )?(?:abstract )?(?:def|lib|annotation|alias|macro) ([\w.?!]+).*
         """,
     ),
     "* d hx odin gleam cue swift-interface as glsl hlsl wgsl metal groov": (

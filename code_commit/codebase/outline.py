@@ -26,10 +26,13 @@ _IMPORT = regex(
     r"\s*(?:(?:from|import|package|(?:pub )?use|using(?! \w+ =)|#[ \t]*include)\b|require(?:_relative)?[ (]"
     r"|(?:const|let|var)\s.*\brequire\()"
 )
-_TEST = r"(?:context|describe|feature|it|scenario|should|specify|suite|test)\b[.\w]*[ (]"
+_TEST = (
+    r"(?:@?test(?:set)?|[Cc]ontext|[Dd]escribe|feature|group|[Ii]t|scenario|should|specify|subtest|suite)\b[.\w]*[ (]"
+    r"|def [\"']"
+)
 _TEST_OR_IMPORT = regex(
     rf"{_IMPORT.pattern}|\s*(?:@.* )?(?:async )?(?:class|def|fn|func?|function)\s+(?:[Tt]est|Benchmark|Example|Fuzz)"
-    rf"|\s*{_TEST}|\s*[A-Z_]*TEST[A-Z_]*\("
+    rf"|\s*(?:{_TEST})|\s*[A-Z_]*TEST[A-Z_]*\("
 )
 _QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
 _WITHIN = functools.reduce(lambda within, _: rf"(?:[^()\"']|{_QUOTED}|\({within}\))*", range(6), r"[^()]*")
@@ -59,7 +62,7 @@ _NUMBERS = regex(r"( L\d+-\d+)$")
 _HEAD_WORD = regex(
     r"\s+(?:(?:template *<.*> *)?(?:\w+\s+)*?"
     r"(?:class|def|enum|fn|func?|fun|function|interface|namespace|struct|trait|type)\b"
-    rf"|{_TEST}[\"'`])"
+    rf"|(?:{_TEST})[\"'`])"
 )
 LONG = 10
 """Lines of a definition that an outline numbers: a shorter one is named, or chosen with what is around it."""

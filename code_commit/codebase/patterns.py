@@ -33,6 +33,11 @@ _CONTROL = "begin|case|catch|do|else|elseif|elsif|elif|end|except|finally|for|fo
 _HEAD = regex(
     rf"(?i)\s*(?!(?:{_CONTROL}|return|select|switch|then|try|unless|until|when|while|with)\b)[\w@$][^=(\[{{<'\"#:,;]*"
 )
+_BINDS = regex(r"\s+(?:let|and|var|const)\b(?!.*\b(?:class|enum|error|module|object|opaque|struct|union)\b)")
+_RUNS = regex(
+    r"\s*(?:[\w@]+\s+)*?(?:let|and|def|fn|fun|func|function|iterator|macro|member|method|override|proc|sub|template)\b"
+    r"|.*[-=]>\s*\Z"
+)
 _BEHIND_NAME = regex(r"\b(?:as|does|do|extends|for|from|if|implements|is|of|returns?|where|with)\b|\.\s*\Z")
 _OPENS = regex(r"\s*(?:\{|begin\b)", re.IGNORECASE)
 _SAYS_NOTHING = regex(r"\s*(?:[#%;!*]|//|--|\Z)")
@@ -79,7 +84,25 @@ def heads(suffix: str, text: str) -> list[Entry]:
     for line, match in _numbered(code, head.finditer(code)):
         name = next(filter(None, match.groups()), "").rstrip(":.").replace("::", ".")
         entries.append(_entry(match[0], line, name))
-    return entries if has_own_row(suffix) else _with_shapes(entries, code)
+    return _without_locals(entries, text, code) if has_own_row(suffix) else _with_shapes(entries, code)
+
+
+def _without_locals(entries: list[Entry], text: str, code: str) -> list[Entry]:
+    """Return the entries without the values that are bound within a function, by the indentation of its lines.
+
+    A line of the code that begins within a comment or string of the text has none.
+    """
+    bound = {entry.first for entry in entries if _BINDS.match(entry.text)}
+    above, local = [(-1, False)], set[int]()
+    lines = zip(text.split("\n"), code.split("\n"), strict=True) if bound else ()
+    for number, (whole, line) in enumerate(lines, 1):
+        if line.strip() and (depth := _indent(line)) == _indent(whole):
+            while above[-1][0] >= depth:
+                above.pop()
+            is_local = above[-1][1]
+            local.update([number] if is_local and number in bound else ())
+            above.append((depth, is_local or _RUNS.match(line) is not None))
+    return [entry for entry in entries if entry.first not in local]
 
 
 def _shapes(text: str) -> list[Entry]:
@@ -128,7 +151,7 @@ def _blanked(text: str, skipped: re.Pattern[str]) -> Iterator[str]:
         else:
             end = closed + len(closer) if closer else end
             lines = text.count("\n", match.start(), end)
-            yield match[0] if match[0][0] in "\"'`" and not lines else "\n" * lines or " "
+            yield match[0] if match[0][0] in "\"'`@" and not lines else "\n" * lines or " "
         start = end
     yield text[start:]
 
