@@ -277,6 +277,7 @@ def test_in_the_short_layout_the_next_file_that_is_there_ends_a_block(text, expe
         "^^^a.py\nx\n^^^^b.py\n^^^b.py\ny\n",
         "^^^c.py\nx\n^^^b.py\ny\n^^^end\n",  # the file has this line
         "^^^a.md\nx\n^^^b.py\ny\n^^^end\n",
+        "int a\n^^^ expected ;\n\n^^^b.py\ny\n^^^end\n",  # a compiler's words
     ],
 )
 def test_no_other_fence_ends_a_block_of_the_short_layout(text):
