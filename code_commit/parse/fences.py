@@ -28,7 +28,6 @@ BEGINS_WITH_TOKENS = regex(r"\s*(?:(?:<[^<>\s]{1,40}>|\[/?[A-Za-z]{1,12}\])(?:as
 NAMED_WORD = regex(rf"({'|'.join(CLOSING)})[ \t]+(\S+)")
 _DEPTHS = {**dict.fromkeys(CLOSING, -1), **dict.fromkeys(EDITING, 0)}  # any other fence opens a block
 _DEEPEST = 10  # so many fences, one inside the other, are forgotten ends
-_NEXT_LINE = regex(r"\s*([^\n]*)")
 _LONGEST_LIST = 10_000  # characters of paths to be removed
 MOST_BLOCKS = 50_000  # no LLM's response has room for so many: the text after them is not read
 
@@ -258,7 +257,8 @@ def listed_removals(found: Findings, opening: int, start: int, carets: int) -> t
         return [], start
     paths = [canonical(line.strip()) for line in text[start:end].split("\n") if line.strip()]
     before = text[found.cuts[-2] : opening].rstrip().rpartition("\n")[2]
-    beside = {canonical(line.strip()) for line in (before, _NEXT_LINE.match(text, after)[0])} - {*paths}
+    behind = text[after : next_fence(text, after, SHORTEST_FENCE)].lstrip().partition("\n")[0]
+    beside = {canonical(line.strip()) for line in (before, behind)} - {*paths}
     if not all(map(found.has, paths)) or (word == "delete" and any(map(found.has_file, beside))):
         return [], start
     return paths, skip_end(text, after, carets)
