@@ -481,7 +481,7 @@ def test_a_revoked_key_stops_a_fleet_with_green_tasks_and_another_key_continues_
     server.answer = lambda number: (200, RIGHT) if number <= 1 else (401, "")
     done = cluster.run_fleet(tasks, "--at-once", "1")
     assert done.returncode == 1
-    assert "starting no more (see --max-failures):" in done.stderr
+    assert "starting no more (the provider refuses the key" in done.stderr
     assert len(server.calls) == 4
     server.answer = lambda _: (200, RIGHT)
     assert cluster.run_fleet(tasks).returncode == 0
