@@ -72,7 +72,9 @@ class FleetOptions(NamedTuple):
     ] = None
     insecure: Annotated[bool, "", "allow a cluster that builds could take over"] = False
     max_cost: Annotated[float | None, "USD", "limit for all tasks: start none that could exceed it", _ANY] = None
-    max_failures: Annotated[int | None, "N", "stop after N failures (default: if the first 20 all fail)", _N] = None
+    max_failures: Annotated[
+        int | None, "N", "stop after N failures (default: if the first 20, with --from-history 5, all fail)", _N
+    ] = None
     only: Annotated[Sequence[str], "ID", "run this task, even if it has a result (repeatable)"] = ()
     exclude: Annotated[Sequence[str], "ID", "leave out this task, or all that match (repeatable)"] = ()
     first: Annotated[int | None, "N", "run only N of the remaining tasks", _N] = None
