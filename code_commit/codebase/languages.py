@@ -9,19 +9,21 @@ _HASH, _DASHES = r"(?<![^\s;])#.*", r"--(?![!#$%&*+./<=>?@\\^~:]).*"
 _TRIPLE = r"\"{3}(?s:.*?)(?:\"{3}|\Z)|'{3}(?s:.*?)(?:'{3}|\Z)"
 _SCRIPTED = (  # long strings, the documentation of Perl and Ruby, here-documents, comments of PowerShell
     rf"{_TRIPLE}|^=(?:begin|pod|head\d|over|item|for|encoding)\b(?s:.*?)(?:^=(?:end|cut)\b.*|\Z)|^__END__(?s:.*)"
-    r"|<<[~-]?([\"']?)(?P<heredoc>[A-Z_]{2,})\1(?s:.*?)^[ \t]*(?P=heredoc)\b|<#"
+    r"|<<[~-]?([\"']?)(?P<heredoc>[A-Z_]{2,})\1|<#"
 )
-CLOSERS = {"(*": "*)", "{-": "-}", "/-": "-/", "<#": "#>", "#=": "=#", "#|": "|#", "{": "}"}
+CLOSERS = {"(*": r"\*\)", "{-": r"-\}", "/-": "-/", "<#": "#>", "#=": "=#", "#|": r"\|#", "{": r"\}"}
 """The end of a comment of which the patterns have the beginning alone."""
+TAGGED_CLOSERS = {"heredoc": r"^[ \t]*{}\b", "level": r"\]{}\]", "dollars": r"\${}\$", "bars": r"\|{}\}}"}
+"""The end of a string whose beginning has a group of this name, {} being what stands in it."""
 _SKIPPED = {
     "c": rf"{_TRIPLE}|{_BLOCK}|{_SLASHES}|`(?:\\.|[^`\\])*`|{_STRING}",
     "hash": rf"{_SCRIPTED}|{_HASH}|{_STRING}",
     "julia": rf"{_TRIPLE}|#=|{_HASH}|{_STRING}",
-    "terraform": rf"{_BLOCK}|{_SLASHES}|{_HASH}|<<[~-]?(?P<heredoc>\w+)\n(?s:.*?)^[ \t]*(?P=heredoc)\b|{_STRING}",
+    "terraform": rf"{_BLOCK}|{_SLASHES}|{_HASH}|<<[~-]?(?P<heredoc>\w+)\n|{_STRING}",
     "haskell": rf"\{{-|{_DASHES}|{_STRING}",
-    "lua": rf"(?:--)?\[(?P<level>=*)\[(?s:.*?)\](?P=level)\]|--.*|{_STRING}",
-    "sql": rf"{_BLOCK}|--.*|\$(?P<tag>\w*)\$(?s:.*?)\$(?P=tag)\$|'(?:''|[^'])*'",
-    "ml": rf"'(?:\\.[^'\n]{{0,3}}|[^'\\\n])'|\{{(?P<tag>\w*)\|(?s:.*?)\|(?P=tag)\}}|\(\*(?!\))|{_SLASHES}|{_TRIPLE}"
+    "lua": rf"(?:--)?\[(?P<level>=*)\[|--.*|{_STRING}",
+    "sql": rf"{_BLOCK}|--.*|\$(?P<dollars>\w*)\$|'(?:''|[^'])*'",
+    "ml": rf"'(?:\\.[^'\n]{{0,3}}|[^'\\\n])'|\{{(?P<bars>\w*)\||\(\*(?!\))|{_SLASHES}|{_TRIPLE}"
     r"|@\"(?:\"\"|[^\"])*\"|\"(?:\\(?s:.)|[^\"\\])*\"",
     "lisp": r"\"(?:\\(?s:.)|[^\"\\])*\"|#\||;.*",
     "erlang": r"\"(?:\\(?s:.)|[^\"\\])*\"|(?<!\$)%.*",

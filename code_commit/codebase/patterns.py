@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from code_commit.codebase.languages import CLOSERS, compiled, has_own_row
+from code_commit.codebase.languages import CLOSERS, TAGGED_CLOSERS, compiled, has_own_row
 from code_commit.regex import regex
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 LONGEST = 200
 """Characters of a line of an outline, but for heads with parameters."""
+_MOST_ENDLESS = 20  # ends of comments and strings that a text lacks, before no more are looked for
 
 
 class Entry(NamedTuple):
@@ -138,22 +139,30 @@ def _indent(line: str) -> int:
 def _blanked(text: str, skipped: re.Pattern[str]) -> Iterator[str]:
     """Yield a text with only the ends of lines of its comments and long strings; a string of one line stays.
 
-    A comment that nothing ends is none. Its end is looked for once, or each such beginning would read the whole text.
+    A comment that nothing ends is none. Its end is looked for once, and few such ends are, or each beginning would read
+    the whole text.
     """
     start, endless = 0, set[str]()
     while match := skipped.search(text, start):
-        end, closer = match.end(), CLOSERS.get(match[0], "")
-        closed = -1 if closer in endless else text.find(closer, end)
+        end, closer = match.end(), _closer(match)
+        is_endless = closer in endless or (closer != "" and len(endless) >= _MOST_ENDLESS)
+        closed = None if is_endless else re.compile(closer, re.MULTILINE).search(text, end)
         yield text[start : match.start()]
-        if closed < 0:
+        if closed is None:
             endless.add(closer)
             yield match[0]
         else:
-            end = closed + len(closer) if closer else end
+            end = closed.end()
             lines = text.count("\n", match.start(), end)
             yield match[0] if match[0][0] in "\"'`@" and not lines else "\n" * lines or " "
         start = end
     yield text[start:]
+
+
+def _closer(match: re.Match[str]) -> str:
+    """Return the pattern of what ends a comment or string, of which a match has the beginning alone; else ""."""
+    tag = match.lastgroup
+    return TAGGED_CLOSERS[tag].format(re.escape(match[tag])) if tag else CLOSERS.get(match[0], "")
 
 
 def _numbered(text: str, matches: Iterable[re.Match[str]]) -> Iterator[tuple[int, re.Match[str]]]:

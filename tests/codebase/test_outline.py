@@ -167,6 +167,8 @@ def test_the_language_is_told_by_the_name_of_a_file_and_by_its_first_line(path, 
         ("a.md", f"# a{' ' * 200_000}b\n# C #\n", "# a "),
         ("a.adoc", f"= a{'=' * 200_000}b\n", "= a=="),
         ("a.org", "* a\n" + "#+begin_src\n" * 20_000, "* a"),
+        ("a.sh", "go() {\n" + "<<EOF\n" * 33_000, "go()"),
+        ("a.sql", "create table a (\n" + "".join(f"$t{number}$ \n" for number in range(20_000)), "create table a"),
         ("a.html", "<script>let a = 1;\nfunction go() {}\n" + "<script>" * 50_000, "function go"),
     ],
 )
