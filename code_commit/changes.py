@@ -192,7 +192,6 @@ Lenience = Literal[
     "start-token",
     "listed-removals",
     "longer-fence",
-    "open-end",
     "protected-copy",
     "thoughts-dropped",
 ]

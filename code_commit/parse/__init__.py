@@ -33,8 +33,7 @@ blocks is ignored, with lines of nothing but carets in it, and so are the model'
 Read as well, each as a `Lenience`: `^^^PATH x` and `^^^x:` where only x is there; in the short layout `delete` as the
 only word of a block whose file is there; `^^^delete`, paths that are there, one a line, `^^^end`, or `^^^delete` again
 if no path beside the two is of another list; `^^^` as the end of a whole file where the answer ends or the next line
-opens a block whose path is there or in a folder that is there, but in .rst, .md and .txt; in the short layout, but in
-these, no end at all before the block of a file that is there.
+opens a block whose path is there or in a folder that is there, but in .rst, .md and .txt.
 
 A response that cannot be parsed without a guess is rejected as a whole, with every reason. This package does not decide
 whether a path may be written.
@@ -224,11 +223,6 @@ def _read_changes(found: Findings, block: Block, opening: int, body: int) -> int
         found.note_end(block, is_bare=is_bare)
         _add_file(found, FileReplacement(block.path, found.text[body:closing], block.line), block.carets)
         return after
-    if closing > body and not is_pointed_out and fences.is_open_end(found, word, block):
-        found.reasons.leniences.add("open-end")
-        content = found.text[body:closing].rstrip("\n") + "\n"
-        _add_file(found, FileReplacement(block.path, content, block.line), block.carets)
-        return closing
     if word == "delete" and closing == body:
         found.closed = None
         found.add(FileRemoval(block.path, block.line))

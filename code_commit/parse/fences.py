@@ -227,18 +227,6 @@ def is_bare_end(found: Findings, position: int, path: str) -> bool:
     return not name or not (name.split()[0] in INNER or not found.has_place(path_of(name, found)))
 
 
-def is_open_end(found: Findings, word: str, block: Block) -> bool:
-    """Tell whether the short layout's block lacks its end before a fence with this word: that opens the block of a file
-    which is there, and is no line of the block's own file.
-
-    A file that quotes a whole block has one end more, which is rejected.
-    """
-    if not found.is_short or not found.tree or not found.has_file(canonical(word)):
-        return False
-    is_prose = block.path.lower().endswith(_UNDERLINED)
-    return not is_prose and not found.tree.has_line(block.path, f"{block.fence}{word}")
-
-
 def is_pointed_out(text: str, position: int) -> bool:
     """Tell whether words follow the carets there as in what a compiler prints below a line of code."""
     return _POINTED_OUT.match(text, position) is not None

@@ -245,47 +245,6 @@ def test_no_list_of_removals_is_read_in_part(lines):
     assert reasons.kept or removed == beside & {"a.py", "b.py"}
 
 
-OPEN_ENDS = {
-    # a response of the short layout, its files, None for a removed one
-    "before a removal": ("^^^a.py\nx\n\n\n^^^b.py\ndelete\n\n^^^end\n", {"a.py": "x\n", "b.py": None}),
-    "of each but the last": ("^^^a.py\nx\n\n^^^b.py\n\n\ny\n^^^end\n", {"a.py": "x\n", "b.py": "\n\ny\n"}),
-    "of a new file": ("^^^new.py\nx\n^^^a.py\ny\n^^^end\n", {"new.py": "x\n", "a.py": "y\n"}),
-    "before whole blocks": (
-        "^^^a.py\nx\n^^^b.py\ny\n^^^end\n^^^new.py\nz\n^^^end\n",
-        {"a.py": "x\n", "b.py": "y\n", "new.py": "z\n"},
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "expected"), OPEN_ENDS.values(), ids=OPEN_ENDS)
-def test_in_the_short_layout_the_next_file_that_is_there_ends_a_block(text, expected):
-    reasons, elsewhere = Reasons(), Reasons()
-    changes = read_response(text, reasons, Files("a.py", "b.py"), is_short=True)
-    assert ({change.path: asked(change) for change in changes}, reasons.kept) == (expected, [])
-    assert "open-end" in reasons.leniences
-    read_response(text, elsewhere, Files("a.py", "b.py"))
-    assert elsewhere.kept
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "^^^a.py\nx\n^^^b.py\ny\n^^^end\n^^^end\n",  # the block quotes another
-        "^^^a.py\nx\n^^^new.py\ny\n^^^end\n",
-        "^^^a.py\nx\n^^^src\ny\n^^^end\n",
-        "^^^a.py\n^^^b.py\ny\n^^^end\n",
-        "^^^a.py\nx\n^^^^b.py\n^^^b.py\ny\n",
-        "^^^c.py\nx\n^^^b.py\ny\n^^^end\n",  # the file has this line
-        "^^^a.md\nx\n^^^b.py\ny\n^^^end\n",
-        "int a\n^^^ expected ;\n\n^^^b.py\ny\n^^^end\n",  # a compiler's words
-    ],
-)
-def test_no_other_fence_ends_a_block_of_the_short_layout(text):
-    files, reasons = Files("a.py", "b.py", "src/x.py", **{"c.py": "^^^b.py\n"}), Reasons()
-    read_response(text, reasons, files, is_short=True)
-    assert reasons.kept
-
-
 ROLES = (
     "<|im_start|>assistant",
     "<start_of_turn>model",
