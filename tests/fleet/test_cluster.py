@@ -325,14 +325,17 @@ class Held:
 
     def __init__(self, stack, cluster, tasks, marks, options):
         self.cluster, self.marks, self._stack = cluster, marks, stack
-        self._words = (tasks, *options)
-        self.fleet = stack.enter_context(cluster.start_fleet(*self._words))
+        self._tasks, self._options = tasks, options
+        self.start(*options)
+
+    def start(self, *options):
+        self.fleet = self._stack.enter_context(self.cluster.start_fleet(self._tasks, *options))
 
     def start_again(self):
         self.fleet.communicate(timeout=300)
         wait_for(lambda: at_work(self.cluster) is None)
         self.go()
-        self.fleet = self._stack.enter_context(self.cluster.start_fleet(*self._words))
+        self.start(*self._options)
 
     def go(self):
         (self.marks / "go").touch()
@@ -425,7 +428,10 @@ ALSO_WITH_WHOLE = [ended, client_killed, scheduler_killed, worker_killed]
 @pytest.mark.parametrize("attempt", [1, 4])
 @pytest.mark.parametrize("fault", [*FAULTS, *ALSO_WITH_WHOLE])
 def test_no_answer_is_paid_for_twice(fault, attempt, max_cost, cluster, server, tmp_path, marks, whole):
-    """Each of four answers costs 5 cents, and 50 at most: there is money for none to be lost."""
+    """Each of four answers costs 5 cents, and 50 at most: there is money for none to be lost.
+
+    So a worker that was lost may have spent all of it, and the fleet ends until it has more.
+    """
     if not whole and (fault not in FAULTS or (attempt, max_cost) != ((1, ""), (4, "0.66"))[FAULTS.index(fault) % 2]):
         pytest.skip("part of the long sweep")
     build = (
@@ -440,11 +446,19 @@ def test_no_answer_is_paid_for_twice(fault, attempt, max_cost, cluster, server, 
         wait_for(lambda: list(marks.iterdir()) and kept_answers(tmp_path / "out") == attempt)
         fault(held)
         _, complaint = held.fleet.communicate(timeout=300)
+        lost = 0.0
+        if max_cost and fault in (worker_told_to_end, worker_killed):
+            lost = float(max_cost) - 0.05 * attempt
+            assert (held.fleet.wait(), len(server.calls)) == (3, attempt), complaint
+            assert f"$0.{5 * attempt:02} and at most ${lost:.2f} unsettled" in complaint
+            held.start("--max-cost", "6")
+            _, complaint = held.fleet.communicate(timeout=300)
     assert held.fleet.wait() == 0, complaint
     assert len(server.calls) == 4
     result = results(tmp_path)["a"]
     assert (result["status"], result["attempts"]) == ("success", 4)
-    assert (result["cost_usd"], result["unsettled_usd"]) == (pytest.approx(0.2), 0.0)
+    unsettled = lost if fault is worker_killed else 0.0  # one that is told to end says where its run ended
+    assert (result["cost_usd"], result["unsettled_usd"]) == (pytest.approx(0.2), pytest.approx(unsettled))
     assert not list((tmp_path / "out").glob(".*"))
 
 
