@@ -8,7 +8,7 @@ import pytest
 from command import Run, git
 
 SOURCE = Path(__file__).parents[1]
-COPIED = ["code_commit", "system_prompts", "tests/parse", "tests/prompts", "pyproject.toml"]
+COPIED = ["code_commit", "system_prompts", "tests/parse", "tests/prompts", "tests/measure.py", "pyproject.toml"]
 NOT_COPIED = shutil.ignore_patterns("__pycache__", "test_next.py", "test_output.py")  # they ask for projects of tests
 ANY_MACHINE = """\
 import hypothesis
