@@ -30,7 +30,7 @@ from code_commit.files import is_folder
 from code_commit.fleet import FleetOptions
 from code_commit.fleet.baseline import RED, Baselines
 from code_commit.fleet.history import EnoughError, Sieve, read_history, tasks_of
-from code_commit.fleet.land import ON_ITS_BASE, THERE, find_moved, has_branch, land_results, load_landings
+from code_commit.fleet.land import NOTHING, ON_ITS_BASE, THERE, find_moved, has_branch, land_results, load_landings
 from code_commit.fleet.limits import Budget, Failures
 from code_commit.fleet.llms import ask_of_each, require_keys
 from code_commit.fleet.page import Pages, write_pages
@@ -253,7 +253,8 @@ def _land(options: FleetOptions, out: Path) -> int:
             write_pages(out, results, results, spent)
     told = ", ".join(f"{number} {state}" for state, number in states.most_common())
     Progress(Redactor([]), quiet=options.quiet).say(f"{count(states.total(), 'green result')}: {told}")
-    return EXIT_SUCCESS if states.keys() <= {ON_ITS_BASE, _LANDED_BEFORE, _REMOVED_SINCE, THERE} else EXIT_BUILD_FAILED
+    is_all = states.keys() <= {ON_ITS_BASE, _LANDED_BEFORE, _REMOVED_SINCE, THERE, NOTHING}
+    return EXIT_SUCCESS if is_all else EXIT_BUILD_FAILED
 
 
 def _cluster() -> Any:

@@ -33,6 +33,7 @@ from code_commit.project import read_text
 from code_commit.terminal import shown
 
 ON_ITS_BASE, ON_A_NEWER_BASE, CONFLICTS, THERE, FAILED = "landed", "base moved", "conflicts", "already there", "failed"
+NOTHING = "changed nothing"
 PULL_REQUEST = """\
 $title
 
@@ -89,7 +90,7 @@ def land_results(
     _require_branch(out, options.branch)
     if options.author and not re.fullmatch(r"[^<>\n]+ <[^<>\n]+>", options.author):
         raise NotSetUpError(f"--author {shown(options.author)}: write it as 'Name <name@example.org>'")
-    chosen = [result for _, result in sorted(results.items()) if result.is_green and result.patch]
+    chosen = [result for _, result in sorted(results.items()) if result.is_green]
     if unknown := sorted(set(options.only) - results.keys()):
         raise NotSetUpError(f"{out} has no task {', '.join(map(shown, unknown))}")
     if options.only or options.group:
@@ -97,10 +98,10 @@ def land_results(
         chosen = [each for each in chosen if each.id in options.only or (groups and each.patch.startswith(groups))]
     if not chosen:
         among = " among those of --only and --group" if options.only or options.group else ""
-        raise NotSetUpError(f"{out} has no green result that changes a file{among}: nothing can land")
-    final = {name: each for name, each in done.items() if each.state in (ON_ITS_BASE, ON_A_NEWER_BASE, THERE)}
+        raise NotSetUpError(f"{out} has no green result{among}: nothing can land")
+    final = {name: each for name, each in done.items() if each.state in (ON_ITS_BASE, ON_A_NEWER_BASE, THERE, NOTHING)}
     if not options.author:
-        _require_identity(out, (result for result in chosen if result.id not in final))
+        _require_identity(out, (result for result in chosen if result.patch and result.id not in final))
     fetched = set[Path]()
     for result in chosen:
         landing = final.get(result.id)
@@ -138,6 +139,8 @@ def _require_identity(out: Path, chosen: Iterable[Result]) -> None:
 
 def _land(out: Path, result: Result, options: FleetOptions, template: str, fetched: set[Path]) -> Landing:
     facts, folder = (result.id, result.commit, result.patch), out / result.id
+    if not result.patch:
+        return Landing(*facts, NOTHING)
     try:
         _require_patch_of(result, folder)
         path, base = _find_base(out, result, fetched)
@@ -317,6 +320,6 @@ def find_moved(results: Mapping[str, Result], landings: Mapping[str, Landing]) -
     """Return the ids of results whose base has moved or that conflict with it, and that did not land on it."""
     found = {name for name, each in landings.items() if each.state in (CONFLICTS, ON_A_NEWER_BASE)}
     asked = {each.id: (each.path or each.repository, each.base) for each in results.values() if each.commit}
-    asked = {name: base for name, base in asked.items() if name not in landings}
+    asked = {name: base for name, base in asked.items() if name not in landings or not results[name].patch}
     now = find_bases(asked.values())
     return found | {name for name, base in asked.items() if now.get(base, results[name].commit) != results[name].commit}

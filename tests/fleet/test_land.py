@@ -284,6 +284,27 @@ def test_a_change_that_is_already_there_needs_no_branch(fleet):
     assert find_moved({"web": result}, load_landings(fleet.out, {"web": result})) == set()
 
 
+def test_a_green_result_that_changed_nothing_says_so(fleet, monkeypatch):
+    """It needs no author, and is done again like any other where its base has moved since."""
+    root = fleet.make("web")
+    base = git(root, "rev-parse", "HEAD").strip()
+    result = Result("web", "d", "success", 0, repository="../web", path=str(root), commit=base, base="HEAD")
+    with results_folder(fleet.out):
+        store(fleet.out, result, RECORD, b"", b"", b"")
+    with monkeypatch.context() as unknown:
+        for name, value in ({"HOME": str(fleet.folder)} | by_count({"user.useConfigOnly": "true"})).items():
+            unknown.setenv(name, value)
+        assert [fleet.land()["web"].in_words for _ in range(2)] == ["changed nothing", "changed nothing"]
+    assert len((fleet.out / "landed.jsonl").read_text().splitlines()) == 1
+    landings = load_landings(fleet.out, {"web": result})
+    assert find_moved({"web": result}, landings) == set()
+    write_pages(fleet.out, (), load_results(fleet.out))
+    assert "<p>changed nothing</p>" in (fleet.out / "index.html").read_text()
+    assert git(root, "branch", "--list", "fleet/*") == ""
+    change(root, "more\n", "more.txt")
+    assert find_moved({"web": result}, landings) == {"web"}
+
+
 def test_another_history_gets_nothing_back_that_it_lost(fleet):
     root = fleet.make("web")
     change(root, "secret\n", "secret.txt")
