@@ -28,11 +28,11 @@ class Result:
     names the files of build.patch, `rewritten` those of changes.patch that the build changed after the answer.
     `verified` tells whether the build passed again with the files that the run did not see, None without such. `error`
     is the kind of the run's error. `run` is the name of the run, or of its choice of files, `start` that of the start
-    that ended with it. `cost_usd` is what was settled, over all runs of the task, None where a price is unknown;
-    `unsettled_usd` is what may have been paid beside it. `runs` has both of each run, and of each start that was lost:
-    without a bound (None) where nothing limited it. `needed_usd` is the cost of the call that `--max-cost` did not
-    allow. `is_build_supplied` tells whether the build.sh that passed came from the list of tasks; else `without_build`
-    is the digest of the line without its build.
+    that ended with it, `seconds` the time of all starts of that run. `cost_usd` is what was settled, over all runs of
+    the task, None where a price is unknown; `unsettled_usd` is what may have been paid beside it. `runs` has both of
+    each run, and of each start that was lost: without a bound (None) where nothing limited it. `needed_usd` is the cost
+    of the call that `--max-cost` did not allow. `is_build_supplied` tells whether the build.sh that passed came from
+    the list of tasks; else `without_build` is the digest of the line without its build.
     """
 
     id: str

@@ -74,7 +74,8 @@ def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
             outcome = TaskOutcome(task.ended(Status.NOT_SET_UP, str(error), error=kind))
         except EndedError:
             outcome = run.outcome()
-    return outcome._replace(result=replace(outcome.result, seconds=time.monotonic() - begun))
+    seconds = time.monotonic() - begun + run.seconds_before.get(outcome.result.run, 0.0)
+    return outcome._replace(result=replace(outcome.result, seconds=seconds))
 
 
 class _Run:
@@ -87,6 +88,7 @@ class _Run:
         self._said = ""
         self._is_moved = False
         self._spent = 0.0
+        self.seconds_before: dict[str, float] = {}  # by run: the time that it took until this start went on with it
         self._commit = ""
         self._repository: Repository | None = None
         self._record_seen = 0
@@ -121,6 +123,7 @@ class _Run:
             unpack(log, folder)
             record = load_run_record((folder / "run.json").read_bytes())
             self._spent = record.cost.highest
+            self.seconds_before[first_run(record)] = record.totals.seconds
             record.options = {name: value for name, value in record.options.items() if name not in LIMITS}
             self._is_moved = (folder / _BASE).exists() and (folder / _BASE).read_text() != self._commit
             if self._is_moved:

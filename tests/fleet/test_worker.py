@@ -463,6 +463,22 @@ def test_a_task_interrupted_in_its_verification_is_verified_again(tmp_path, serv
     assert len(server.calls) == 1
 
 
+def test_the_time_of_a_task_that_is_continued_is_that_of_all_its_starts(tmp_path):
+    line = task("a", make_repository(tmp_path / "repository"), make_answers(tmp_path / "answers", RIGHT))
+    files = unpacked(do(line, tmp_path).log)
+    record = json.loads(files["run.json"])
+    record["totals"]["seconds"] = 5_000.0
+    log = packed({}, files | {"run.json": json.dumps(record).encode()})
+    again = do(line, tmp_path, log=log)
+    assert again.result.run == record["run"]
+    assert again.result.seconds > json.loads(again.record)["totals"]["seconds"] > 5_000
+    (tmp_path / "repository/ok.txt").write_text("other\n")
+    git(tmp_path / "repository", "commit", "-qam", "another base, on which it begins anew")
+    shutil.rmtree(tmp_path / "place")
+    anew = do(line, tmp_path, log=log).result
+    assert (anew.run != record["run"], anew.seconds < 5_000) == (True, True)
+
+
 @pytest.mark.parametrize("log", [b"no archive", packed({}), packed({}, {"run.json": b"{}"})], ids=len)
 def test_a_task_whose_log_is_none_begins_anew(log, tmp_path):
     line = task("a", make_repository(tmp_path / "repository"), make_answers(tmp_path / "answers", RIGHT))
