@@ -28,7 +28,7 @@ from code_commit.commands.run import run_main_job
 from code_commit.commands.stats import Comparison
 from code_commit.commands.undo import Arguments as UndoArguments
 from code_commit.commands.undo import undo_run
-from code_commit.errors import CODEBASE, TASK, CodeCommitError, Named, NoKeyError, NotSetUpError, in_words
+from code_commit.errors import CODEBASE, TASK, CodeCommitError, Named, NoKeyError, NotSetUpError, as_setting, in_words
 from code_commit.llm.keys import Keys, find_secrets, load_keys, require_key
 from code_commit.llm.models import bound_base_url, choose_model
 from code_commit.llm.money import price_useful_answer
@@ -199,7 +199,7 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
             if model and isinstance(model, str):
                 provider_of(model)
         except NotSetUpError as error:
-            problems.append(str(error))
+            problems.append(in_words(error.message, as_setting))
     if problems:
         raise NotSetUpError("\n".join(problems))
     return values

@@ -66,6 +66,11 @@ def as_option(named: Named) -> str:
     return of_commands.get(named) or f"--{named.setting.replace('_', '-')} {named.value}".rstrip()
 
 
+def as_setting(named: Named) -> str:
+    """Word it for a file of settings."""
+    return f"{named.setting} = {named.value}" if named.value else named.setting
+
+
 def in_words(message: Message, word: Word = as_option) -> str:
     """Return a message in the words of a surface, the command line's by default."""
     return "".join(word(part) if isinstance(part, Named) else part for part in message)

@@ -39,6 +39,10 @@ MISSPELT = {
     "a word too many": (["init", "extra"], "usage: code-commit init "),
     "the same with advice": (["init", "extra"], "unrecognized arguments: extra; see code-commit init --help\n"),
     "an option of a run": (["rollup", "-m", "x"], "unrecognized arguments: -m, an option of `run`, not of `rollup`"),
+    "a setting of a fleet's tasks": (
+        ["fleet", "--base-url", "x"],
+        "arguments: --base-url, an option of `run`: here it is --setting base_url=VALUE",
+    ),
     "an option that another resembles": (["init", "--quiet"], "arguments: --quiet, an option of `run`, not of `init`"),
     "a value": (["--sandbox", "strct"], "must be one of auto, off, guard, strict; did you mean 'strict'?"),
     "a provider": (["--model", "opnai:gpt-6.2-sol"], "did you mean 'openai'?"),

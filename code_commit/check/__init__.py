@@ -25,7 +25,7 @@ from code_commit.check.tree import (
 )
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import read_codebase
-from code_commit.errors import TASK, Message, Named, NoKeyError, NotSetUpError, Word, as_option
+from code_commit.errors import TASK, Message, Named, NoKeyError, NotSetUpError, Word, as_option, as_setting
 from code_commit.files import is_folder
 from code_commit.git import UnansweredError
 from code_commit.llm.addresses import require_address
@@ -232,7 +232,7 @@ def find_llm_problems(project: Project, settings: Settings, keys: Keys | None) -
 
     Nothing is asked. Without `keys` (None) they are not known here.
     """
-    report = Report(Redactor([]), lambda named: f"{named.setting} = {named.value}" if named.value else named.setting)
+    report = Report(Redactor([]), as_setting)
     _check_llms(report, project, settings, keys, RunInputs())
     failed = (check for check in report.checks if check.problem and not isinstance(check.error, NoKeyError))
     return [str(check.problem) for check in failed if not check.name.endswith("replay")]  # they may come with the tree

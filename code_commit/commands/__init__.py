@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, NoReturn, Self, TypeVar
 
 from code_commit.errors import NotSetUpError, Word
-from code_commit.settings import add_settings, did_you_mean
+from code_commit.settings import SETTINGS, add_settings, did_you_mean
 from code_commit.version import __version__
 
 COMMANDS = {
@@ -281,7 +281,9 @@ class CommandParser(argparse.ArgumentParser):
             return f"; for the latest run, use {self.prog} latest"
         own = self.prog.partition(" ")[2]
         if own and make_command_parser("run").has_option(name):
-            return f", an option of `run`, not of `{own}`"
+            setting = name[2:].replace("-", "_") if own == "fleet" else ""
+            way = f": here it is --setting {setting}=VALUE" if setting in SETTINGS else f", not of `{own}`"
+            return f", an option of `run`{way}"
         return did_you_mean("-m" if name == "--message" else name, self._option_string_actions)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -199,7 +199,7 @@ def _find_mistakes(options: FleetOptions, tasks: Mapping[int, FleetTask]) -> Ite
     own, runs = read_user_settings(None, os.environ, []), list[tuple[int, dict[str, Any]]]()
     for number, task in tasks.items():
         ways = with_defaults_of_user(_in_each_way(options._replace(trials=1), [task]), own)
-        runs += [(number, limit | way.settings) for way in ways]
+        runs += [(0 if options.task else number, limit | way.settings) for way in ways]  # no line has settings then
     found = ask_of_each(
         (settings for _, settings in runs), find_llm_problems, is_elsewhere=options.scheduler is not None
     )

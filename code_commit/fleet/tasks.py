@@ -297,7 +297,7 @@ def _hash(text: str) -> str:
 def parse_tasks(lines: Sequence[str], name: str, look: Look | None = None) -> list[FleetTask]:
     """Return the tasks of the lines of the list `name`; paths count from its folder. Raises NotSetUpError.
 
-    `look` finds mistakes in the repositories; without it each of them becomes the result of its task.
+    `look` finds mistakes in repositories, as line 0 in options; without it each of them becomes its task's result.
     """
     values, tasks, mistakes = dict[int, Any](), dict[int, FleetTask](), list[tuple[int, str]]()
     for number, line in enumerate(lines, start=1):
@@ -320,7 +320,8 @@ def parse_tasks(lines: Sequence[str], name: str, look: Look | None = None) -> li
     mistakes += [*_taken(names), *(look(tasks) if look else ())]
     if mistakes:
         more = [f"and {len(mistakes) - _MOST_SHOWN:,} more"] if len(mistakes) > _MOST_SHOWN else []
-        told = [f"{name}:{number}: {mistake}" for number, mistake in sorted(mistakes)[:_MOST_SHOWN]]
+        places = {number: f"{name}:{number}" if number else "--setting" for number, _ in mistakes}
+        told = [f"{places[number]}: {mistake}" for number, mistake in sorted(mistakes)[:_MOST_SHOWN]]
         raise NotSetUpError("\n".join([f"{count(len(mistakes), 'mistake')} in the list of tasks:", *told, *more]))
     if not tasks:
         raise NotSetUpError(f"{name} has a line of defaults, but no tasks")

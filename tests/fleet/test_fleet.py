@@ -397,6 +397,24 @@ def test_what_a_command_would_ignore_is_refused_all_at_once(command, taken, tmp_
     assert (told.value.exit_code, str(told.value)) == (2, f"{ignored}: not with {command}")
 
 
+def test_what_is_wrong_with_the_options_is_no_mistake_of_a_line_of_repositories(tmp_path):
+    make_repository(tmp_path / "one")
+    (tmp_path / "list").write_text("one\nnone\n")
+    order = FleetOptions(task=["Do it."], repositories=str(tmp_path / "list"), check=True)
+
+    def told(model):
+        with pytest.raises(NotSetUpError) as refused:
+            run(order._replace(model=[model]))
+        return str(refused.value).split("\n")
+
+    assert told("chat:tiny") == [
+        "2 mistakes in the list of tasks:",
+        "--setting: model = chat: needs base_url, such as http://127.0.0.1:11434/v1",
+        f"{tmp_path}/list:2: repository: none is not a git repository",
+    ]
+    assert "use model = chat:tiny with base_url, or" in told("nosuch:tiny")[0]
+
+
 def test_a_check_makes_the_checks_of_a_run_in_all_lines(tmp_path, monkeypatch):
     """Address, model and price of each LLM are looked at without asking anybody; a price is missed with a limit alone."""
     repository, url = make_repository(tmp_path / "repository"), "http://127.0.0.1:9/v1"
