@@ -269,6 +269,8 @@ class _Run:
         message = record.message or failed.removesuffix(": ")
         if record.status == Status.NOT_SET_UP and record.error and record.error.kind == NoKeyError.kind:
             message = f"the worker has no usable key for the model: set the key's variable there, or {KEYS_VARIABLE}"
+        elif record.error and record.error.kind == NoKeyError.kind:  # what the run calls so are links into that folder
+            message = message.replace(f"{AGENT_CONFIG}/", f"${KEYS_VARIABLE}/")
         return {"status": record.status, "exit_code": record.exit_code, "message": message}
 
     def _last_words(self, record: RunRecord) -> str:

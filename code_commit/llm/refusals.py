@@ -193,7 +193,10 @@ def _on_key(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
     if not is_of_key and (matter.status != 401 or matter.says(_NO_MONEY)):
         return None
     if not endpoint.key_source:
-        return "key", "it wants a key: write one into agent-config/chat-key.txt (mode 600)"
+        return (
+            "key",
+            "it wants a key: write one into agent-config/chat-key.txt (mode 600), or set CODE_COMMIT_CHAT_API_KEY",
+        )
     if endpoint.key_source == "key_command":
         return "key", "the key that key_command printed is refused: run that command in a shell, and log in if it asks"
     return "key", f"the key from {endpoint.key_source} is refused: put a valid one there"

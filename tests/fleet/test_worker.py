@@ -142,6 +142,21 @@ def test_a_key_that_a_worker_lacks_is_told_and_can_be_supplied(tmp_path):
     assert (result.status, result.message, result.is_open) == ("not_set_up", told, True)
 
 
+def test_a_key_that_is_refused_is_mended_where_the_worker_has_it(tmp_path, server, monkeypatch):
+    server.answer = lambda _: (401, "")
+    line = task("a", make_repository(tmp_path / "repository"), settings=server.settings)
+    where = "$CODE_COMMIT_KEYS/chat-key.txt"
+    lacking = do(line, tmp_path).result
+    assert lacking.message.endswith(f"write one into {where} (mode 600), or set CODE_COMMIT_CHAT_API_KEY")
+    (tmp_path / "keys").mkdir(mode=0o700)
+    (tmp_path / "keys/chat-key.txt").write_text(KEY)
+    (tmp_path / "keys/chat-key.txt").chmod(0o600)
+    monkeypatch.setenv("CODE_COMMIT_KEYS", str(tmp_path / "keys"))
+    refused = do(line, tmp_path).result
+    assert refused.message.endswith(f"the key from {where} is refused: put a valid one there")
+    assert (lacking.is_open, refused.is_open) == (True, True)
+
+
 @pytest.mark.slow
 def test_the_address_of_a_task_gets_the_worker_s_key(tmp_path, monkeypatch):
     """Nothing listens at the proxy, and nothing else is contacted: exit code 3 says that the key would have gone."""
