@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from code_commit.api import compare, find_llm_problems, price_answers
 from code_commit.commands.output import print_failure, print_json, print_text
-from code_commit.commands.results import Result
+from code_commit.commands.results import RESULTS, Result
 from code_commit.errors import (
     EXIT_BUILD_FAILED,
     EXIT_SUCCESS,
@@ -146,6 +146,9 @@ def _carry_out(options: FleetOptions) -> int:
     if options.out is None:
         raise NotSetUpError("name the folder for the results: --out OUT")
     out = Path(os.path.realpath(options.out))  # it may be a link
+    _cluster()
+    if options.scheduler is None and not (out / RESULTS).exists():  # else only the keys of what is left to do count
+        require_keys(chosen[: options.first])
     with results_folder(out):
         return _do(options, chosen, {task.id for task in tasks}, out)
 
@@ -319,7 +322,6 @@ def _listed(options: FleetOptions) -> list[FleetTask]:
 
 def _do(options: FleetOptions, chosen: list[FleetTask], listed: set[str], out: Path) -> int:
     """Do what is to be done of the chosen tasks of a list, tell what came of all of them, and return the exit code."""
-    _cluster()
     earlier, kept, left, again = _plan(options, chosen, out)
     tasks = [*kept, *left]
     if options.scheduler is None:
