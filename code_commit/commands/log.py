@@ -112,9 +112,11 @@ def run(arguments: Arguments) -> int:
         elif arguments.prune:
             _prune(project)
         elif arguments.run:
-            folder, record = find_run(project, arguments.run)
+            task = _find_task(arguments.run)
+            folder, record = task or find_run(project, arguments.run)
             width = terminal_width()
-            lines = map(shown, _description(folder, record, redactor_of(project)))  # escapes take room
+            described = _description(folder, record, redactor_of(project), is_task=task is not None)
+            lines = map(shown, described)  # escapes take room
             labels = ((line, _LABEL if line[:_LABEL].endswith("   ") else None) for line in lines)
             print_text("\n".join(row for line, indent in labels for row in wrapped(line, width, indent)))
         else:
@@ -251,7 +253,9 @@ def _names(runs: Sequence[str]) -> str:
     return f": {words.listed([short_name(run) for run in runs])}" if runs else ""
 
 
-def _description(folder: Path, record: RunRecord, redactor: Redactor) -> Iterator[str]:
+def _description(folder: Path, record: RunRecord, redactor: Redactor, *, is_task: bool) -> Iterator[str]:
+    """Yield the lines that tell a run; that of a fleet's task is no run of this project, to go on with or to undo."""
+    record = replace(record, log_dir=str(folder)) if is_task else record  # its worker's folder is gone
     status = status_of(record)
     yield f"run       {record.run}" + (f" ({record.command})" if record.command != "run" else "")
     yield f"status    {_end(record)}" + (f" (exit code {record.exit_code})" if record.exit_code is not None else "")
@@ -259,7 +263,7 @@ def _description(folder: Path, record: RunRecord, redactor: Redactor) -> Iterato
         yield from (f"          {line}" for line in record.message.split("\n"))
     if record.undone:
         yield "          undone since: its changes are no longer in the tree"
-    if status != Status.RUNNING and record.has_next_step:
+    if status != Status.RUNNING and record.has_next_step and not is_task:
         yield from (f"          {line}" for line in words.ways_on(record, f" {_name(record)}"))
     if record.query:
         yield f"task      {record.query}"

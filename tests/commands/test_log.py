@@ -340,6 +340,20 @@ def test_one_run_attempt_by_attempt(project_folder: Path, run_code_commit: Run):
     assert "\x1b" not in shown
 
 
+def test_a_task_of_a_fleet_is_shown_as_a_run_without_a_next_step(paid: Path, run_code_commit: Run, tmp_path: Path):
+    give(paid, status="interrupted", exit_code=130)
+    task = tmp_path / "out/web"
+    shutil.copytree(paid, task / "log")
+    shutil.copy(paid / "run.json", task)
+    root = paid.parents[2]
+    own, shown = (run_code_commit(root, "log", name).stdout for name in (paid.name, str(task)))
+    assert "code-commit " in own.partition("\ntask ")[0]
+    assert "code-commit " not in shown.partition("\ntask ")[0]
+    assert f"\nlog       {task}/log\n" in shown
+    parts = [text.partition("\ntotal ")[2] for text in (own, shown)]
+    assert parts[0] == parts[1] != ""
+
+
 @pytest.mark.slow
 def test_an_attempt_that_repeats_another_says_so(project_folder: Path, run_code_commit: Run):
     (project_folder / "build.sh").write_text("#!/bin/sh\ncat missing\n")
