@@ -4,7 +4,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import NamedTuple
 
-from code_commit.apply.restore import find_overwritten, note_built, ownership_warnings
+from code_commit.apply.restore import find_overwritten, find_unchanged, note_built, ownership_warnings
 from code_commit.apply.snapshot import load_layers, load_originals
 from code_commit.apply.transaction import apply_changes
 from code_commit.changes import (
@@ -224,6 +224,7 @@ class _TreeBefore(NamedTuple):
 def _note_applied(log: RunLog, attempt: AttemptLog) -> None:
     """Log that a response is applied, and which changes of others it overwrote."""
     with suppress(ApplyError):
+        log.record.unchanged = find_unchanged(log.snapshot)
         log.add_warnings(ownership_warnings(log.snapshot) if attempt.record.changes else ())
         way = f"code-commit undo {short_name(log.record.run)} --attempt {attempt.number}"
         log.add_warnings(
@@ -272,6 +273,7 @@ def build_project(run: Run, attempt: AttemptLog) -> BuildResult:
         finally:
             with suppress(ApplyError, OSError):  # without the note undo takes the build's writes for the user's
                 attempt.built(note_built(log.snapshot, plan.project))
+                log.record.unchanged = find_unchanged(log.snapshot)
     require_result_of_code(plan, build_log.result, "no repair was asked for")
     if is_first:
         require_no_refusal(build_log.result, "no repair was asked for")

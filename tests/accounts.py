@@ -334,7 +334,7 @@ def check_totals(account: RunAccount, record: Any) -> None:
     assert totals["attempts"] == len(account.attempts)
     assert record["rolled_back"] == account.rolled_back
     touched = [] if account.rolled_back else account.touched
-    standing = [path for path in touched if path in account.before or path in account.after]
+    standing = [path for path in touched if account.before.get(path) != account.after.get(path)]
     assert totals["files_changed"] == len(standing)
     choice = record["choice"] or {"seconds": 0.0}
     mine = [attempt["seconds"] or 0.0 for attempt in record["attempts"]]

@@ -41,6 +41,13 @@ def find_changed(snapshot: Path, since: int = 0) -> list[str]:
     return sorted(first_states(load_layers(snapshot)[since:]))
 
 
+def find_unchanged(snapshot: Path) -> list[str]:
+    """Return the files that the run touched and left, with its builds, as they were before it. Raises ApplyError."""
+    layers = load_layers(snapshot)
+    left = left_states(snapshot, layers)
+    return sorted(path for path, before in first_states(layers).items() if left[path] == before)
+
+
 def find_overwritten(snapshot: Path) -> list[str]:
     """Return the files in which the latest transaction overwrote an edit by others. Raises ApplyError."""
     layers = load_layers(snapshot)

@@ -8,7 +8,7 @@ import os
 import shutil
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -268,15 +268,16 @@ def sum_up(record: RunRecord, seconds: float) -> Totals:
         usage=sum(usages, Usage()),
         cost_usd=None if has_unknown else record.cost.settled,
         unsettled_usd=record.cost.unsettled,
-        files_changed=0 if record.rolled_back else _count_changed(attempts),
+        files_changed=0 if record.rolled_back else _count_changed(attempts, record.unchanged),
     )
 
 
-def _count_changed(attempts: Iterable[Attempt]) -> int:
-    """Return how many files the answers changed, a renamed one once; one that came and went again is as it was."""
+def _count_changed(attempts: Iterable[Attempt], unchanged: Collection[str]) -> int:
+    """Return how many files differ in the end, a renamed one once; one that came and went again is as it was."""
     there, old_names = presence(attempts), dict[str, str]()
     for change in applied_changes(attempts):
         if old := change.renamed_from:
             old_names[change.path] = old_names.pop(old, old)
-    renamed = {old for new, old in old_names.items() if there[new][1] and there[old] == (True, False)}
-    return len({path for path, was_and_is in there.items() if any(was_and_is)} - renamed)
+    differing = {path for path, was_and_is in there.items() if any(was_and_is)}.difference(unchanged)
+    here = {new: old for new, old in old_names.items() if new in differing and there[new][1]}
+    return len(differing - {old for old in here.values() if there[old] == (True, False)})

@@ -221,10 +221,11 @@ class RunRecord:
 
     `process_start` distinguishes that process from a later one with the same id. `query` is the first line of the task,
     `undoes` the run that an undo puts back. `build_changes` are tracked files that changed without an answer,
-    `rewritten` files of answers that the last build changed; `new_files` counts new untracked ones, `new_file_names`
-    are the first three. `first_build` is the build before anything was sent. `chosen` are the files that an LLM chose,
-    also in the run after that, which has the call in `choice`. `request` is the codebase that a choice of files was
-    asked for, and whether a run follows; or, for a run that built first, whether its codebase is made anew.
+    `rewritten` files of answers that the last build changed, `unchanged` those that are as before the run; `new_files`
+    counts new untracked ones, `new_file_names` are the first three. `first_build` is the build before anything was
+    sent. `chosen` are the files that an LLM chose, also in the run after that, which has the call in `choice`.
+    `request` is the codebase that a choice of files was asked for, and whether a run follows; or, for a run that built
+    first, whether its codebase is made anew.
     """
 
     version: str
@@ -254,6 +255,7 @@ class RunRecord:
     undoes: str = ""
     build_changes: list[str] = field(default_factory=list)
     rewritten: list[RewrittenFile] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
     new_files: int = 0
     new_file_names: list[str] = field(default_factory=list)
     chosen: list[str] = field(default_factory=list)

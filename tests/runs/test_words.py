@@ -224,3 +224,29 @@ def test_a_test_that_was_renamed_is_told_with_both_names_also_where_it_is_none_a
         "tests/test_a.py is a test: renamed to old/a.py, 0 lines added, 0 removed",
     ]
     assert change_rows(changes[:1]) == ["rename  tests/a.py -> tests/b.py  +1 -2  (a test)"]
+
+
+BACK, EXTRA = "^^^ok.txt\nnot yet\n^^^end\n", "^^^extra.txt\nx\n^^^end\n"
+
+
+@pytest.mark.parametrize(
+    ("answers", "build", "files"),
+    {
+        "restored, and another added": (["^^^ok.txt\nno\n^^^end\n", BACK + EXTRA], "test -e extra.txt", 1),
+        "restored": (["^^^ok.txt\nno\n^^^end\n", BACK], "grep -q yet ok.txt", 0),
+        "restored by the build": (["^^^ok.txt\nno\n^^^end\n"], "echo not yet >ok.txt", 0),
+        "renamed, and removed by the build": (
+            ["^^^new.txt\nnot yet\n^^^end\n^^^ok.txt\n^^^delete\n"],
+            "rm new.txt",
+            1,
+        ),
+    }.values(),
+)
+def test_a_file_that_is_as_before_again_is_not_a_changed_one(answers, build, files, project_folder, run_code_commit):
+    (project_folder / "build.sh").write_text(f"#!/bin/sh\n{build}\n")
+    done = run_code_commit(project_folder, *recorded(project_folder, *answers), "--sandbox", "off")
+    assert done.returncode == 0, done.stderr
+    assert f": {files} file{'' if files == 1 else 's'} changed in " in done.stderr
+    assert len(run_code_commit(project_folder, "diff", "--stat").stdout.splitlines()) == files
+    assert run_code_commit(project_folder, "log").stdout.splitlines()[1].split()[3] == str(files)
+    assert ("Undo: code-commit undo" in done.stderr) == bool(files)
