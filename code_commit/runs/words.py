@@ -234,10 +234,20 @@ def first_build_of(record: RunRecord, when: str = "") -> str:
 
 
 def headline_of(record: RunRecord, status: Status | None = None) -> str:
-    """Return the headline of a run's end: a build that passed before it does not "still" fail."""
+    """Return the headline of a run's end: a build "still" fails where the run's first one failed, too."""
     status = status or record.status
-    has_passed = status == Status.BUILD_FAILED and record.first_build is not None and record.first_build.passed
-    return "The build fails" if has_passed else status.headline
+    builds = [build for build in (record.first_build, *(done.build for done in record.attempts)) if build]
+    if status == Status.BUILD_FAILED and (len(builds) < 2 or builds[0].passed):
+        return "The build fails"
+    if status != Status.SUCCESS or any(attempt.build for attempt in record.attempts):
+        return status.headline
+    if record.command == "undo":
+        return "Undone"
+    if record.command == "rollup":
+        return "Files chosen for a rollup"
+    if record.command == "repair" and not record.attempts:
+        return "Nothing to repair: the build passes"
+    return "Applied, not built" if record.applies else Status.DRY_RUN.headline
 
 
 def result_before(record: RunRecord) -> str:

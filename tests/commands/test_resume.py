@@ -343,6 +343,9 @@ def test_a_run_that_has_ended_is_not_resumed(root: Path, run_code_commit: Run):
     done = resume(root, run_code_commit, the_log(root).name)
     assert done.returncode == 2
     assert " (run: the build passes) has no next step: nothing to resume" in done.stderr
+    assert run_code_commit(root, "undo").returncode == 0
+    done = resume(root, run_code_commit, "latest")
+    assert " (undo: undone) has no next step: nothing to resume" in done.stderr
     assert "no run 1999" in resume(root, run_code_commit, "1999").stderr
 
 

@@ -161,10 +161,10 @@ def test_a_run_that_fails_ends_with_the_last_lines_of_its_build(columns, root: P
     assert all(" ".join(line.split()) in text for line in LAST_LINES)
     assert "line 8 " not in text
     assert key not in text
-    words = "The build still fails after 1 attempt: 1 file changed in .* See: code-commit log --open."
+    words = "The build fails after 1 attempt: 1 file changed in .* See: code-commit log --open."
     assert re.search(f"key: .* {words} The changes stay until code-commit undo. .exit code 1.$", text)
     assert text.count(f"{LOG[:18]}") == 1
-    assert re.search(rb"\x1b\[31mThe build still", raw)
+    assert re.search(rb"\x1b\[31mThe build fails", raw)
     assert re.search(rb"\x1b\[33mwarning: ", raw)
     assert b"\x1b[31mline" not in raw
 

@@ -78,17 +78,7 @@ class LoggedRun:
 
     @property
     def _ending(self) -> Headline:
-        if self.status != Status.SUCCESS:
-            return Headline(headline_of(self.record, self.status), self.status.tone)
-        if self.record.command == "undo":
-            return Headline("Undone", "good")
-        if self.record.command == "rollup":
-            return Headline("Files chosen for a rollup", "good")
-        if self.record.command == "repair" and not self.record.attempts:
-            return Headline("Nothing to repair: the build passes", "good")
-        if any(attempt.build for attempt in self.record.attempts):
-            return Headline(Status.SUCCESS.headline, "good")
-        return Headline("Applied, not built" if self.applied else Status.DRY_RUN.headline, "good")
+        return Headline(headline_of(self.record, self.status), self.status.tone)
 
     def numbers(self, changed: str) -> str:
         """Return `2 attempts · 16 files +70 -7 · 6.2 s · $0.01`; `changed` is the part about the files."""

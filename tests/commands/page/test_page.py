@@ -473,7 +473,7 @@ def test_pages_of_a_dry_run_an_undo_a_rollback_and_an_applied_response(
 
     recorded_run(project_folder, run_code_commit, [bad], "--rollback", "--max-repairs", "0")
     text = Page(page_of(project_folder)).text
-    assert "The build still fails" in text
+    assert "The build fails" in text
     assert "The run was rolled back" in text
     assert f"deep/new.txt +0 {MINUS}0 new It is empty." in " ".join(text.split())
 
