@@ -10,7 +10,7 @@ from typing import Annotated
 from code_commit.apply.failures import ChangedSinceError
 from code_commit.apply.lock import is_locked, lock_tree
 from code_commit.apply.recover import recover
-from code_commit.apply.restore import UndoScope, find_changed, ownership_warnings, plan_undo, restore
+from code_commit.apply.restore import UndoScope, changed_since, find_changed, ownership_warnings, plan_undo, restore
 from code_commit.commands import HOW_NAMED, RUN
 from code_commit.commands.output import recording
 from code_commit.errors import EXIT_SUCCESS, ApplyError, LogError, NotSetUpError
@@ -89,10 +89,16 @@ def undo_run(project: Project, arguments: Arguments, progress: Progress) -> RunR
         log.record.undoes = target.name
         with log:
             restored = restore(target / "snapshot", project, log.snapshot, force=arguments.force, scope=scope)
-            later = [f"attempt {attempt} and later"] * bool(scope.since)
-            what = " from ".join(["the files that --path names"] * bool(scope.paths) + later)
-            done = f"put back {what} of {target.name}" if what else ""
-            done = done or _say_what_was_done(target.name, chain, len(restored))
+            if not restored:
+                since = f"attempt {attempt} of " if scope.since else ""
+                which = "every file that --path names" if scope.paths else "every file"
+                done = f"nothing to put back: {which} is as it was before {since}{target.name}"
+            elif scope == UndoScope():
+                done = _say_what_was_done(target.name, chain)
+            else:
+                later = [f"attempt {attempt} and later"] * bool(scope.since)
+                what = " from ".join(["the files that --path names"] * bool(scope.paths) + later)
+                done = f"put back {what} of {target.name}"
             if failure := _note(log, restored, done, chain):
                 progress.say(f"warning: {done}; all of it was put back, but not all could be logged: {failure}")
         return log.record
@@ -118,11 +124,12 @@ def _prepare(project: Project, arguments: Arguments) -> tuple[Path, UndoScope, l
 
 
 def _find_later(project: Project, target: Path, paths: Sequence[str]) -> str:
-    """Return the name of the latest run after this one that changed any of the paths and is not undone, else ""."""
+    """Return the name of the latest run after this one that left any of the paths as it is now, else ""."""
     for folder in reversed(find_run_folders(project)):
         if is_earlier(target.name, folder.name) and changed_files(folder) and is_standing(folder):
             with suppress(ApplyError):  # its log is damaged
-                if not set(paths).isdisjoint(find_changed(folder / "snapshot")):
+                snapshot = folder / "snapshot"
+                if set(paths).intersection(find_changed(snapshot)).difference(changed_since(snapshot, project)):
                     return short_name(folder.name)
     return ""
 
@@ -194,9 +201,7 @@ def _chain(folder: Path) -> list[tuple[Path, RunRecord]]:
     return chain
 
 
-def _say_what_was_done(target: str, chain: Sequence[tuple[Path, RunRecord]], files: int) -> str:
-    if not files:
-        return f"nothing to put back: every file is as it was before {target}"
+def _say_what_was_done(target: str, chain: Sequence[tuple[Path, RunRecord]]) -> str:
     if len(chain) <= 1:
         left = done_by_build(chain[0][1]) if chain else ""
         return f"undid {target}" + (f"; what the build did stays: it {left}" if left else "")

@@ -362,6 +362,14 @@ def test_undo_names_the_later_run_that_changed_the_file(root: Path, run_code_com
     assert f"undo it first with code-commit undo {short_name(second)}; --force" in done.stderr
 
 
+def test_undo_blames_no_run_for_what_it_did_not_leave(root: Path, run_code_commit: Run):
+    for text in ("one", "two"):
+        assert run_code_commit(root, "apply", "-", stdin=f"^^^a.txt\n{text}\n^^^end\n").returncode == 0
+    (root / "a.txt").write_text("mine\n")
+    done = run_code_commit(root, "undo", "-2")
+    assert (done.returncode, "so nothing was restored; --force" in done.stderr) == (1, True), done.stderr
+
+
 def test_undo_of_a_named_run(root: Path, run_code_commit: Run):
     before = tree(root)
     assert run_code_commit(root, "apply", "-", stdin="^^^a.txt\na\n^^^end\n").returncode == 0
@@ -384,6 +392,9 @@ def test_undo_of_some_files_leaves_the_others_and_the_rest_can_be_undone_later(r
     assert (done.returncode, "gone/x.txt, new/deep/file.sh, new/deep/other.txt, ok.txt" in done.stderr) == (2, True)
     done = run_code_commit(root, "undo", "--path", "old.txt", "--path", "*.sh", "--path", "gone/")
     assert (done.returncode, "Put back the files that --path names of" in done.stderr) == (0, True), done.stderr
+    again = run_code_commit(root, "undo", latest(root)["undoes"], "--path", "old.txt")
+    told = f"Nothing to put back: every file that --path names is as it was before {latest(root)['undoes']}."
+    assert (again.returncode, told in again.stderr) == (0, True), again.stderr
     kept = {"ok.txt", "new", "new/deep", "new/deep/other.txt"}
     assert tree(root) == {name: after[name] for name in after if name in kept or name in before} | {
         "old.txt": before["old.txt"]
@@ -718,6 +729,7 @@ def runs(project_folder: Path) -> Iterator[Callable[..., RunLog]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(undo, "find_changed", lambda _, since=0: [["a", "b"], ["b"]][since])
+        patch.setattr(undo, "changed_since", lambda *_: ["a"])
         yield make
 
 
@@ -734,7 +746,7 @@ def test_an_undo_is_of_the_attempts_and_files_that_are_named(runs, monkeypatch, 
         *[("plan_undo", here, project, since, {"force": True})] * 2,
         ("restore", here, project, log, {"force": True, "scope": since}),
     ]
-    told = f"put back the files that --path names from attempt 2 and later of {target.folder.name}"
+    told = f"nothing to put back: every file that --path names is as it was before attempt 2 of {target.folder.name}"
     assert (record.message, record.undoes) == (told, target.folder.name)
     assert not load_run_record((target.folder / "run.json").read_bytes()).undone, "a part of it"
     with pytest.raises(NotSetUpError, match=r"matches none of the files that .* changed: b$"):
@@ -755,11 +767,11 @@ def test_each_run_of_a_chain_of_undos_is_undone_or_in_the_tree_again(runs):
         records = [load_run_record((log.folder / "run.json").read_bytes()) for log in chain]
         assert [record.undone for record in records] == undone
         told = f"undid {chain[0].folder.name}, an undo: the changes of {first.folder.name} are {said}"
-        assert undo._say_what_was_done(chain[0].folder.name, found, 1) == told
+        assert undo._say_what_was_done(chain[0].folder.name, found) == told
 
 
 @pytest.mark.parametrize(
-    ("facts", "path", "is_named"), [({}, "b", True), ({}, "c", False), ({"undone": True}, "b", False)]
+    ("facts", "path", "is_named"), [({}, "b", True), ({}, "a", False), ({}, "c", False), ({"undone": True}, "b", False)]
 )
 def test_the_run_that_changed_a_file_later_is_named_where_it_stands(facts, path, is_named, runs, project_folder: Path):
     _, target, later = runs(), runs(), runs(**facts)

@@ -6,8 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import Run, after_a_run, git, recorded, tree
+from command import Run, after_a_run, git, recorded, the_log, tree
 from terminal import on_a_terminal
+
+from code_commit.runs.list import short_name
 
 FIRST = "^^^ok.txt\nnot\n^^^end\n^^^new/é.txt\none\n^^^end\n^^^gone.txt\n^^^delete\n"
 SECOND = "^^^ok.txt\nok\n^^^end\n"
@@ -32,6 +34,20 @@ def test_git_takes_it_back_and_applies_it(root: Path, run_code_commit: Run):
     assert undone == run_code_commit(root, "diff", "latest").stdout
     subprocess.run(["git", "apply", "-R"], cwd=root, input=undone.encode(), check=True)
     assert tree(root) == after
+
+
+def test_it_tells_that_the_run_was_rolled_back_or_undone(project_folder: Path, run_code_commit: Run):
+    options = ["--rollback", "--max-repairs", "0", "--sandbox", "off"]
+    arguments = [*recorded(project_folder, "^^^ok.txt\nno\n^^^end\n"), *options]
+    assert run_code_commit(project_folder, *arguments).returncode == 1
+    run = short_name(the_log(project_folder).name)
+    done = run_code_commit(project_folder, "diff")
+    assert f"the diff shows what {run} wrote; it was rolled back\n" in done.stderr
+    assert run_code_commit(project_folder, "apply", "-", stdin=SECOND).returncode == 0
+    run = short_name(max((project_folder / "agent-config/logs").iterdir()).name)
+    assert run_code_commit(project_folder, "undo").returncode == 0
+    done = run_code_commit(project_folder, "diff", run)
+    assert f"the diff shows what {run} wrote; it was undone\n" in done.stderr
 
 
 @pytest.mark.slow
@@ -73,7 +89,8 @@ def test_what_the_build_made_of_a_file_is_not_in_the_diff_and_told(root: Path, r
     assert run_code_commit(root, "diff").stderr == ""
     (root / "ok.txt").write_text("formatted\n")
     done = run_code_commit(root, "diff")
-    assert (done.returncode, "the diff shows what the run wrote; changed since: ok.txt" in done.stderr) == (0, True)
+    told = f"the diff shows what {short_name(the_log(root).name)} wrote; changed since: ok.txt\n"
+    assert (done.returncode, told in done.stderr) == (0, True), done.stderr
     assert "+ok\n" in done.stdout
 
 

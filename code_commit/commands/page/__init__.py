@@ -111,7 +111,7 @@ def _page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
     """Return the values of a run's page; its links begin at the folder `start`."""
     record, changes = run.record, run.changes()
     of_build = run.diff(BUILT_DIFF) if record.rewritten else []
-    is_standing = bool(run.applied) and not (record.rolled_back or record.undone) and run.patch is None
+    stands = run.applied and changes.in_words and not (record.rolled_back or record.undone or run.patch is not None)
     attempts = record.attempts[:MOST_ATTEMPTS] if record.command != "undo" else []
     built = record.first_build.seconds if record.first_build and not record.choice else 0.0
     starts = list(accumulate((sum(seconds for _, seconds in _times(attempt)) for attempt in attempts), initial=built))
@@ -123,7 +123,7 @@ def _page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
         "files": diff_view(changes.files, "N-changes.diff of each attempt", RESULT_ROOM),
         "built_files": diff_view(of_build, BUILT_DIFF, RESULT_ROOM // 5),
         "built_changes": of_build,
-        "undo": run.name if is_standing else "",
+        "undo": run.name if stands else "",
         "first_build": build_view(run, FIRST_BUILD, min(len(record.attempts) + 1, MOST_ATTEMPTS)),
         "attempts": [_attempt_values(run, *each, changes, start) for each in zip(attempts, starts, strict=False)],
         "seconds": max(record.totals.seconds - record.seconds_before, starts[-1], 0.001),

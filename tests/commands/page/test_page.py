@@ -522,6 +522,14 @@ def test_a_run_that_changed_nothing_says_so(answers, said, project_folder: Path,
     assert f"### Changes\n\n- `{said}" in export_log(find_project(project_folder), Arguments(markdown=True)).decode()
 
 
+def test_a_page_names_an_undo_only_where_a_file_is_different(project_folder: Path, run_code_commit: Run):
+    (project_folder / "build.sh").write_text("#!/bin/sh\ntrue\n")
+    (project_folder / "ok.txt").write_text("ok\n")
+    for text, is_named in (("ok", False), ("other", True)):
+        recorded_run(project_folder, run_code_commit, [f"^^^ok.txt\n{text}\n^^^end\n"])
+        assert ("To take them back" in Page(page_of(project_folder)).text) == is_named
+
+
 def test_what_the_builds_changed_is_told(hostile: Path):
     (folder,) = (hostile / "agent-config/logs").iterdir()
     embellish(folder, build_changes=["Cargo.lock", IMAGE], new_files=2)
