@@ -125,10 +125,12 @@ def aligned(rows: Sequence[Sequence[str]], texts: Collection[int] = (0,)) -> lis
     ]
 
 
-def last_lines(output: bytes) -> list[str]:
-    """Return the last lines of a build's output as a terminal shows them."""
+def last_lines(output: bytes, file: str = "") -> list[str]:
+    """Return the last lines of a build's output as a terminal shows them, below the file that has the others."""
     text = render(output[-TAIL_BYTES:]).rstrip().expandtabs()
-    return text.split("\n")[-_TAIL_LINES:] if text else []
+    lines = text.split("\n") if text else []
+    above = [f"[... the lines before are in {file} ...]"] if file and len(lines) > _TAIL_LINES else []
+    return above + lines[-_TAIL_LINES:]
 
 
 def coloured(text: str, colour: str, stream: TextIO) -> str:

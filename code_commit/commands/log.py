@@ -312,7 +312,7 @@ def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord, redactor: 
 def _build_tail(path: Path, redactor: Redactor) -> Iterator[str]:
     """Yield the last lines of a build's output as a terminal shows them: a key may be whole again in them."""
     try:
-        lines = last_lines(read_ends(path, 0, TAIL_BYTES).tail)
+        lines = last_lines(read_ends(path, 0, TAIL_BYTES).tail, f"{path.name} of the log")
     except OSError:
         lines = ["(the build's log is gone)"]
     yield from (f"    | {redactor.redact_text(line)}" for line in lines)

@@ -14,7 +14,7 @@ from code_commit import terminal
 from code_commit.redaction import Redactor
 from code_commit.runs import words
 from code_commit.runs.list import argument_of
-from code_commit.runs.record import BUILT_DIFF, Attempt, Event, Retry, RunRecord, utc_after
+from code_commit.runs.record import BUILT_DIFF, FIRST_BUILD, Attempt, Event, Retry, RunRecord, utc_after
 from code_commit.status import Status
 
 if TYPE_CHECKING:
@@ -98,7 +98,8 @@ class Progress:
             lines = _step_lines(record, event, verbose=self.verbose)
         self._warned = len(record.warnings)
         if event == "finished" and not self.verbose and _ends_with_failed_build(record):
-            self.say("\n".join(f"  | {line}" for line in terminal.last_lines(self._output)))
+            name = f"{record.attempts[-1].number}-build.txt" if record.attempts else FIRST_BUILD
+            self.say("\n".join(f"  | {line}" for line in terminal.last_lines(self._output, f"{name} of the log")))
         for number, line in enumerate(lines):
             self.say(line, _colour(record, event) if number == 0 or event == "warned" else "")
         self.say(_way_to_apply(record) if event == "finished" else "", is_command=True)

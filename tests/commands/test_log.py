@@ -16,6 +16,7 @@ from forked_command import ForkedCommand
 from page_runs import embellish, hostile_run, recorded_run
 from terminal import Terminal
 
+from code_commit.commands.log import _build_tail
 from code_commit.errors import NotSetUpError
 from code_commit.project import Project, find_project
 from code_commit.redaction import Redactor
@@ -430,3 +431,11 @@ def test_an_undo_and_what_it_put_back_stay_as_long_as_each_other(log_of, project
     assert removal.runs == [standing.name], "no run says that it is undone"
     assert removal.kept == {"did not end": [third.name], "an undo put back": [second.name, first.name]}
     assert sorted(find_run_folders(find_project(project_folder))) == [first, second, third, *latest]
+
+
+@pytest.mark.parametrize(("lines", "is_cut"), [(12, False), (13, True)])
+def test_the_last_lines_of_a_build_name_the_file_with_those_before(lines, is_cut, tmp_path: Path):
+    (tmp_path / "2-build.txt").write_text("".join(f"{number}\n" for number in range(lines)))
+    above, *_ = shown = [*_build_tail(tmp_path / "2-build.txt", Redactor(()))]
+    assert (above == "    | [... the lines before are in 2-build.txt of the log ...]") == is_cut
+    assert shown[-12:] == [f"    | {number}" for number in range(lines - 12, lines)]
