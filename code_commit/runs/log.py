@@ -273,11 +273,11 @@ def sum_up(record: RunRecord, seconds: float) -> Totals:
 
 
 def _count_changed(attempts: Iterable[Attempt], unchanged: Collection[str]) -> int:
-    """Return how many files differ in the end, a renamed one once; one that came and went again is as it was."""
+    """Return how many files differ in the end, a renamed one once."""
     there, old_names = presence(attempts), dict[str, str]()
     for change in applied_changes(attempts):
         if old := change.renamed_from:
             old_names[change.path] = old_names.pop(old, old)
-    differing = {path for path, was_and_is in there.items() if any(was_and_is)}.difference(unchanged)
+    differing = there.keys() - set(unchanged)
     here = {new: old for new, old in old_names.items() if new in differing and there[new][1]}
     return len(differing - {old for old in here.values() if there[old] == (True, False)})

@@ -51,24 +51,26 @@ def lay_out(source: Path, root: Path) -> None:
             (root / name).chmod(0o600 if private else mode)
 
 
-def changed(*answers: list[AppliedChange]) -> int:
+def changed(*answers: list[AppliedChange], unchanged: str = "") -> int:
     attempts = [
         Attempt(number, "repair", verdict="applied", changes=changes) for number, changes in enumerate(answers, 1)
     ]
-    return sum_up(RunRecord("1", "r", "run", "", "/", "", 1, attempts=attempts), 0.0).files_changed
+    record = RunRecord("1", "r", "run", "", "/", "", 1, attempts=attempts, unchanged=[*unchanged])
+    return sum_up(record, 0.0).files_changed
 
 
-def test_a_file_counts_once_under_its_last_name_and_not_at_all_if_it_came_and_went():
+def test_a_file_counts_once_under_its_last_name_and_not_at_all_if_it_is_as_before():
     created, deleted = AppliedChange("a", "create", 1, 1, 0), AppliedChange("a", "delete", 0, 0, 1)
     renamed, again = (
         AppliedChange(name, "create", 1, 0, 0, renamed_from=old) for name, old in (("b", "a"), ("c", "b"))
     )
     edited = AppliedChange("b", "replace", 1, 1, 1)
     assert [changed([each]) for each in (created, deleted, renamed, edited)] == [1, 1, 1, 1]
-    assert changed([created], [deleted]) == 0
+    assert changed([created], [deleted], unchanged="a") == 0
     assert changed([deleted], [created]) == 1
-    assert changed([created], [renamed, AppliedChange("ok.txt", "replace", 1, 1, 1)]) == 2
-    assert changed([renamed], [again]) == changed([renamed], [edited]) == changed([edited], [again]) == 1
+    assert changed([created], [renamed, AppliedChange("ok.txt", "replace", 1, 1, 1)], unchanged="a") == 2
+    assert changed([renamed], [again], unchanged="b") == changed([renamed], [edited]) == 1
+    assert changed([edited], [again]) == 1
     assert changed([renamed], [created]) == 2
 
 

@@ -240,6 +240,11 @@ BACK, EXTRA = "^^^ok.txt\nnot yet\n^^^end\n", "^^^extra.txt\nx\n^^^end\n"
             "rm new.txt",
             1,
         ),
+        "removed, and made again by the build": (
+            ["^^^new.txt\nx\n^^^end\n", "^^^new.txt\n^^^delete\n"],
+            "if test -e new.txt; then exit 1; fi; echo y >new.txt",
+            1,
+        ),
     }.values(),
 )
 def test_a_file_that_is_as_before_again_is_not_a_changed_one(answers, build, files, project_folder, run_code_commit):
