@@ -107,10 +107,14 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """US dollars that were paid, None where no price is known, and beside them the most that may have been paid."""
+    """US dollars that were paid, None where no price is known, and beside them the most that may have been paid.
+
+    `unpriced` counts the requests that may have been paid for at a price that is not known, and whose answer is lost.
+    """
 
     settled: float | None = None
     unsettled: float = 0.0
+    unpriced: int = 0
 
     @property
     def highest(self) -> float:
@@ -119,7 +123,8 @@ class Cost:
 
     def __add__(self, other: "Cost") -> "Cost":
         known = [cost for cost in (self.settled, other.settled) if cost is not None]
-        return Cost(sum(known) if known else None, self.unsettled + other.unsettled)
+        settled, unpriced = sum(known) if known else None, self.unpriced + other.unpriced
+        return Cost(settled, self.unsettled + other.unsettled, unpriced)
 
 
 class Settlement(NamedTuple):

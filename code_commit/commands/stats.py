@@ -110,7 +110,8 @@ def _add_up(model: str, records: Sequence[StatsRun]) -> ModelStats:
         unknown_costs=sum(
             answer.usage is not None and answer.cost_usd is None and not answer.unsettled_usd for answer in answers
         )
-        + sum(_tokens(choice.usage) > 0 and choice.cost_usd is None for choice in choices),
+        + sum(_tokens(choice.usage) > 0 and choice.cost_usd is None for choice in choices)
+        + cost.unpriced,
         llm_seconds=added(lambda run: run.totals.llm_seconds or None),
         build_seconds=added(lambda run: run.totals.build_seconds or None),
         unsettled_usd=cost.unsettled,

@@ -113,9 +113,12 @@ def recorded_cost(record: RunRecord) -> Cost:
     """Return the cost of a run, without a settled part where a price is unknown."""
     may_be_paid = record.error.may_be_paid if record.error else record.finished is None
     unknown = [
-        attempt.cost_usd is None
-        and not attempt.unsettled_usd
-        and bool(attempt.finish_reason or attempt.job_id or may_be_paid)
+        attempt.unpriced > 0
+        or (
+            attempt.cost_usd is None
+            and not attempt.unsettled_usd
+            and bool(attempt.finish_reason or attempt.job_id or may_be_paid)
+        )
         for attempt in record.attempts
     ]
     if choice := record.choice:

@@ -100,6 +100,7 @@ class NetworkLLM:
             settings = settings._replace(max_output_tokens=bid.output)
         endpoint = self._endpoint._replace(settings=settings)
         call = Call(self._connection, listener, endpoint=endpoint)
+        call.is_free = bid is not None and bid.usd == 0
         with self._errors_of(call):
             response = self._ask_in_its_dialect(call, prompt, bid)
         self._doubt(call, prompt, response)
@@ -113,7 +114,7 @@ class NetworkLLM:
         except LLMError as error:
             if isinstance(error, RefusedRequestError) and not call.has_replied:
                 call.replied(error.reply)
-            error.may_be_paid = call.unsettled > 0
+            error.may_be_paid = call.unsettled > 0 and not call.is_free
             raise
 
     def _ask_in_its_dialect(self, call: Call, prompt: Prompt, bid: Bid | None) -> Response:
@@ -183,19 +184,21 @@ class NetworkLLM:
         self._connection.deadline += call.timing.now() - begun
         if bid:
             self._ledger.reserve(bid.usd, str(bid))
-            call.listener.reserved(bid.usd)
+        call.may_be_paid = False
         call.unsettled += 1
+        call.listener.reserved(bid.usd if bid else None)
         try:
             with call.keeping_lost_text():
                 reply = call.stream(path, assemble, self._api.has_answer) if assemble else run_job(call, path)
                 response = self._read(call, reply, bid, bid.usd if bid else 0.0)
-        except (PassingFailure, LLMError) as failure:
-            failure.may_be_paid = call.may_be_paid
+        except BaseException as failure:
+            if isinstance(failure, PassingFailure | LLMError):
+                failure.may_be_paid = call.may_be_paid
             if not call.may_be_paid:
                 call.unsettled -= 1
-                if bid:
-                    self._ledger.settle(bid.usd, 0.0)
-                    call.listener.released(bid.usd)
+                reserved = bid.usd if bid else 0.0
+                self._ledger.settle(reserved, 0.0)
+                call.listener.released(reserved)
             raise
         usage = response.settlement.usage
         self._pace.add(max(0, usage.input - tokens) + usage.output)

@@ -36,6 +36,7 @@ class CommandLLM(LLMWithoutAPI):
         """Return what the program prints. Raises LLMError where it fails, hangs, or prints no end of it."""
         listener.make_room(_ROOM)
         listener.requested(self._command, {}, RequestBody(system=prompt.system, user=prompt.user))
+        listener.reserved(None)
         try:
             done = run_program(
                 self._words,
@@ -47,6 +48,7 @@ class CommandLLM(LLMWithoutAPI):
             )
         except OSError as error:
             name = shown(self._words[0])
+            listener.released(0.0)
             raise LLMError(f"{name} cannot be run: {error.strerror}; check --model command:...", "refused") from error
         text = whole_characters(done.output.decode("utf-8", "replace"))
         if done.code != 0:

@@ -210,13 +210,13 @@ class Connection:
                 extensions={"trace": self._watch},
             )
         with self._shut_at_the_deadline(remaining):
-            self.has_sent, self._is_connected = True, False
+            self.has_sent, self._is_connected = False, False
             with self._translated_errors():
                 response = self._client.send(new_request(headers=self.headers), stream=True)
             if response.status_code == HTTPStatus.UNAUTHORIZED and self._renew:
                 response.close()
                 self.has_sent = False  # a key that is refused begins no answer
-                self.headers, self.has_sent = dict(self._renew()), True
+                self.headers = dict(self._renew())
                 with self._translated_errors():
                     response = self._client.send(new_request(headers=self.headers), stream=True)
             try:
@@ -282,7 +282,8 @@ class Connection:
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def _watch(self, event: str, details: Mapping[str, Any]) -> None:
-        """Remember the socket of a new connection."""
+        """Remember the socket of a new connection, and that a request is being sent."""
+        self.has_sent |= event.endswith("send_request_headers.started")
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._is_connected = self._was_connected = True
             self._socket = details["return_value"].get_extra_info("socket")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal
 
 from code_commit.changes import DeclinedError, RejectedResponseError, VerifiedChanges
-from code_commit.errors import LogError
 from code_commit.exchange import Prompt, RequestBody, Response, Settlement, Usage
 from code_commit.runs import record as records
 from code_commit.runs.build_log import BuildLog, rewritten_files
@@ -71,13 +70,16 @@ class AttemptLog:
         """Show a few words on a live line: `queued`, `12.3 kB received`."""
         self._log.listener.live(state)
 
-    def reserved(self, usd: float) -> None:
-        """Log the highest cost of a request that may start an answer, before it is sent."""
-        self.record.unsettled_usd.append(usd)
+    def reserved(self, usd: float | None) -> None:
+        """Log the highest cost of a request that may start an answer, None without a price, before it is sent."""
+        if usd is None:
+            self.record.unpriced += 1
+        else:
+            self.record.unsettled_usd.append(usd)
         try:
             self._log.write_record()
-        except LogError:  # so nothing is sent
-            self.released(usd)
+        except BaseException:  # so nothing is sent
+            self.released(usd or 0.0)
             raise
 
     def settled(self, settlement: Settlement) -> None:
@@ -92,9 +94,11 @@ class AttemptLog:
         self.record.job_id = None
 
     def released(self, reserved: float) -> None:
-        """Take back a reservation, or a part of one, that is not spent: no answer can have begun."""
+        """Take back a reservation that is not spent: no answer can have begun. It is 0 without a price."""
         if reserved in self.record.unsettled_usd:
             self.record.unsettled_usd.remove(reserved)
+        elif not reserved and self.record.unpriced:
+            self.record.unpriced -= 1
 
     def warned(self, message: str) -> None:
         self._log.add_warning("server", message)

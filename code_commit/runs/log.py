@@ -268,6 +268,7 @@ def sum_up(record: RunRecord, seconds: float) -> Totals:
         usage=sum(usages, Usage()),
         cost_usd=None if has_unknown else record.cost.settled,
         unsettled_usd=record.cost.unsettled,
+        unpriced=record.cost.unpriced,
         files_changed=0 if record.rolled_back else _count_changed(attempts, record.unchanged),
     )
 

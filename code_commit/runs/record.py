@@ -86,12 +86,12 @@ class Attempt:
     `kind` is `retry` after a rejection or a list of files. `finish_reason` is the API's word, there once the response
     is; `cut_off` marks one that reached the output limit. `changes` without a verdict are those of a dry run or an
     interrupted apply. `cost_usd` and `usage` sum up all final replies; `unsettled_usd` has the largest cost of each
-    request whose cost is not known. `job_id` is the background job without a final reply, `job_model` its model,
-    `job_usd` its share of `unsettled_usd`. `more_rejections` counts reasons beyond `rejections`. `notes` are the LLM's
-    words outside the blocks, `asked` the files that it asks to see, `edits` the number of files sent as edits,
-    `leniences` the forms beside those of the specification that were read, `ends_alone` the files that stay as they
-    are, since it differs from them in line ends or the last newline alone.
-    `same_change_as` and `same_failure_as` are the first attempts with equal blocks and an equal failure, 0 the build
+    request whose cost is not known, and `unpriced` counts those without a price. `job_id` is the background job
+    without a final reply, `job_model` its model, `job_usd` its share of `unsettled_usd`. `more_rejections` counts
+    reasons beyond `rejections`. `notes` are the LLM's words outside the blocks, `asked` the files that it asks to
+    see, `edits` the number of files sent as edits, `leniences` the forms beside those of the specification that were
+    read, `ends_alone` the files that stay as they are, since it differs from them in line ends or the last newline
+    alone. `same_change_as` and `same_failure_as` are the first attempts with equal blocks and an equal failure, 0 the build
     before the run.
     """
 
@@ -109,6 +109,7 @@ class Attempt:
     usage: Usage | None = None
     cost_usd: float | None = None
     unsettled_usd: list[float] = field(default_factory=list)
+    unpriced: int = 0
     notes: str = ""
     asked: list[str] = field(default_factory=list)
     edits: int = 0
@@ -126,7 +127,12 @@ class Attempt:
 
     @property
     def cost(self) -> Cost:
-        return Cost(self.cost_usd, sum(self.unsettled_usd))
+        return Cost(self.cost_usd, sum(self.unsettled_usd), self.unpriced)
+
+    @property
+    def may_be_paid(self) -> bool:
+        """Whether a request may have been paid for that no reply has counted; one at a price of zero may not."""
+        return self.cost.unsettled > 0 or self.unpriced > 0
 
     @property
     def reasons(self) -> list[str]:
@@ -147,10 +153,11 @@ class FileChoice:
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
     unsettled_usd: float = 0.0
+    unpriced: int = 0
 
     @property
     def cost(self) -> Cost:
-        return Cost(self.cost_usd, self.unsettled_usd)
+        return Cost(self.cost_usd, self.unsettled_usd, self.unpriced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +185,7 @@ def error_facts(error: BaseException, attempts: Sequence[Attempt] = ()) -> RunEr
     """Return the fields for programs of an error that ended a run with these attempts."""
     status: Status = getattr(error, "status", Status.INTERNAL_ERROR)
     facts = {name: getattr(error, name) for name in ("needed_usd", "left_usd") if hasattr(error, name)}
-    may_be_paid = getattr(error, "may_be_paid", False) or any(attempt.unsettled_usd for attempt in attempts[-1:])
+    may_be_paid = getattr(error, "may_be_paid", False) or any(attempt.may_be_paid for attempt in attempts[-1:])
     return RunError(getattr(error, "kind", status.value), **facts, may_be_paid=may_be_paid)
 
 
@@ -197,8 +204,8 @@ class RewrittenFile:
 @dataclass(slots=True)
 class Totals:
     """Sums over the attempts and the choice of files; `cost_usd` is None once one call's cost is unknown,
-    `unsettled_usd` the largest cost of calls beside it. `seconds` is the run's wall time and that of
-    the choice before it: its LLM and its build.
+    `unsettled_usd` the largest cost of calls beside it, `unpriced` the lost ones without a price. `seconds` is the
+    run's wall time and that of the choice before it: its LLM and its build.
     """
 
     seconds: float = 0.0
@@ -208,11 +215,12 @@ class Totals:
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
     unsettled_usd: float = 0.0
+    unpriced: int = 0
     files_changed: int = 0
 
     @property
     def cost(self) -> Cost:
-        return Cost(self.cost_usd, self.unsettled_usd)
+        return Cost(self.cost_usd, self.unsettled_usd, self.unpriced)
 
 
 @dataclass(slots=True)
@@ -292,7 +300,7 @@ class RunRecord:
     @property
     def as_choice(self) -> FileChoice:
         totals = self.totals
-        costs = totals.usage, totals.cost_usd, totals.unsettled_usd
+        costs = totals.usage, totals.cost_usd, totals.unsettled_usd, totals.unpriced
         return FileChoice(self.run, self.asked_model, totals.attempts, totals.llm_seconds, *costs)
 
     @property

@@ -279,7 +279,8 @@ def joined(*parts: str) -> str:
 def cost_in_words(cost: Cost, *, short: bool = False) -> str:
     """Return `$0.24 and at most $1.28 unsettled`, or one of the two; "" for no known cost and nothing unsettled."""
     settled, unsettled = _amounts(cost, short=short)
-    return " and ".join(filter(None, [settled, unsettled and f"at most {unsettled} unsettled"]))
+    lost = f"{count(cost.unpriced, 'lost answer')} that may have been paid for, price unknown"
+    return " and ".join(filter(None, [settled, unsettled and f"at most {unsettled} unsettled", cost.unpriced and lost]))
 
 
 def total_cost(totals: Totals, *, short: bool = False) -> str:
@@ -289,14 +290,14 @@ def total_cost(totals: Totals, *, short: bool = False) -> str:
 
 
 def cost_in_cell(cost: Cost, *, short: bool = False) -> str:
-    """Return the same for a table: `$0.24 + ≤$1.28`, or one of the two, or `-`."""
+    """Return the same for a table: `$0.24 + ≤$1.28`, or one of the two, or `-`; `?` is lost, its price unknown."""
     settled, unsettled = _amounts(cost, short=short)
-    return " + ".join(filter(None, [settled, unsettled and f"≤{unsettled}"])) or "-"
+    return " + ".join(filter(None, [settled, unsettled and f"≤{unsettled}", cost.unpriced and "?"])) or "-"
 
 
 def _amounts(cost: Cost, *, short: bool) -> tuple[str, str]:
     """Return both parts of a cost; "" for one that is not there."""
-    has_settled = cost.settled if cost.unsettled else cost.settled is not None
+    has_settled = cost.settled if cost.unsettled or cost.unpriced else cost.settled is not None
     settled = dollars(cost.settled, short=short) if has_settled else ""
     return settled, dollars(cost.unsettled, short=short) if cost.unsettled else ""
 

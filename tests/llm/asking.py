@@ -82,6 +82,7 @@ class Listener:
         self.retries: list[tuple[str, float]] = []
         self.limits: list[float] = []
         self.unsettled: list[float] = []
+        self.unpriced = 0
         self.settlements: list[Settlement] = []
         self.states: list[str] = []
         self.warnings: list[str] = []
@@ -103,17 +104,21 @@ class Listener:
         self.steps.append("progressed")
         self.states.append(state)
 
-    def reserved(self, usd: float) -> None:
-        self.unsettled.append(usd)
+    def reserved(self, usd: float | None) -> None:
+        self.unsettled += [] if usd is None else [usd]
+        self.unpriced += usd is None
 
     def settled(self, settlement: Settlement) -> None:
         self.settlements.append(settlement)
-        if settlement.reserved in self.unsettled:
-            self.unsettled.remove(settlement.reserved)
+        if settlement.reserved in self.unsettled or (not settlement.reserved and self.unpriced):
+            self.released(settlement.reserved)
         self.unsettled += [settlement.unsettled_usd] if settlement.unsettled_usd else []
 
     def released(self, reserved: float) -> None:
-        self.unsettled.remove(reserved)
+        if reserved:
+            self.unsettled.remove(reserved)
+        else:
+            self.unpriced -= 1
 
     def warned(self, message: str) -> None:
         self.warnings.append(message)

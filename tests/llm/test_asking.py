@@ -1,15 +1,19 @@
 """`resume` and the fallback first ask for an accepted job, whose cost stays reserved."""
 
+import contextlib
 import json
 import re
+import signal
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Run, the_log
+from command import Run, Start, the_log, wait_for
 from fake_server import FakeServer, Fault
 
 from code_commit.exchange import Cost, Prompt
+from code_commit.fleet.results import recorded_cost
 from code_commit.llm.asking import asking
 from code_commit.llm.models import choose_model
 from code_commit.llm.vendor import LlmConfig
@@ -18,8 +22,10 @@ from code_commit.redaction import Redactor
 from code_commit.runs.attempt_log import AttemptLog
 from code_commit.runs.log import open_run_log
 from code_commit.runs.progress import Progress
+from code_commit.runs.record import load_run_record
 from code_commit.settings import Price, Settings
 
+RUN_JSON = "agent-config/logs/*/run.json"
 FIRST, SECOND = "openai:gpt-6.2-sol", "anthropic:claude-opus-5-5"
 RIGHT = "^^^ok.txt\nok\n^^^end\n"
 PRICES = 'max_output_tokens = 10000\n[prices."gpt-6.2-sol"]\ninput = 0.0\noutput = 33.0\n'
@@ -166,3 +172,56 @@ def test_an_answer_of_the_log_settles_the_latest_request_and_not_one_that_was_lo
     with asking(LlmConfig(choose_model(FIRST), None, settings), project, log) as complete:
         assert complete(prompt, attempt).text == RIGHT
     assert attempt.record.cost == Cost(pytest.approx(0.033), 0.5)
+
+
+@pytest.mark.parametrize("price", [None, 0.0])
+def test_a_call_that_an_interrupt_ends_may_have_been_paid_for_unless_its_price_is_zero(
+    price, root: Path, start_code_commit: Start, run_code_commit: Run
+):
+    if price is not None:
+        (root / "agent-config" / "config.toml").write_text('[prices]\n"tiny" = {input = 0, output = 0}\n')
+    with FakeServer([RIGHT], [Fault("stall")]) as server:
+        chosen = ["--model", "chat:tiny", "--base-url", server.base_url("chat")]
+        process = start_code_commit(root, *chosen)
+        wait_for(lambda: server.requests)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=180)[1]
+        ended, is_lost = record(root), price is None
+        assert (ended["status"], ended["error"]["may_be_paid"]) == ("interrupted", is_lost), said
+        assert ended["totals"]["unpriced"] == ended["attempts"][0]["unpriced"] == is_lost
+        assert ("Cost: 1 lost answer that may have been paid for, price unknown (no reply" in said) == is_lost, said
+        assert ("1 lost answer" in run_code_commit(root, "log", "latest").stdout) == is_lost
+        rows = {" ".join(row.split()) for row in run_code_commit(root, "log", "--stats").stdout.splitlines()}
+        assert f"answers of unknown cost {1 if is_lost else '-'}" in rows
+        assert (recorded_cost(load_run_record((the_log(root) / "run.json").read_bytes())).settled is None) == is_lost
+        done = run_code_commit(root, "resume")
+    assert done.returncode == 0, done.stderr
+    assert record(root)["totals"]["unpriced"] == is_lost
+    assert ("1 lost answer that may have been paid for" in done.stderr) == is_lost
+
+
+def test_a_call_that_is_not_sent_whole_cannot_have_been_paid_for(root: Path, start_code_commit: Start):
+    """The server never accepts the connection: its queue is full."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        address = server.getsockname()
+        with contextlib.ExitStack() as stack:
+            for _ in range(3):
+                waiting = stack.enter_context(socket.socket())
+                waiting.setblocking(False)
+                waiting.connect_ex(address)
+            url = f"http://127.0.0.1:{address[1]}/v1"
+            process = start_code_commit(root, "--model", FIRST, "--base-url", url)
+            wait_for(
+                lambda: [
+                    each for _ in root.glob(RUN_JSON) for each in record(root)["attempts"] if each["unsettled_usd"]
+                ],
+                60,
+            )
+            process.send_signal(signal.SIGINT)
+            said = process.communicate(timeout=180)[1]
+    ended = record(root)
+    assert (ended["status"], ended["error"]["may_be_paid"]) == ("interrupted", False), said
+    assert (ended["totals"]["unsettled_usd"], ended["totals"]["unpriced"]) == (0, 0)
+    assert "Cost:" not in said
