@@ -91,8 +91,8 @@ class Attempt:
     reasons beyond `rejections`. `notes` are the LLM's words outside the blocks, `asked` the files that it asks to
     see, `edits` the number of files sent as edits, `leniences` the forms beside those of the specification that were
     read, `ends_alone` the files that stay as they are, since it differs from them in line ends or the last newline
-    alone. `same_change_as` and `same_failure_as` are the first attempts with equal blocks and an equal failure, 0 the build
-    before the run.
+    alone. `same_change_as` and `same_failure_as` are the first attempts with equal blocks and an equal failure, 0 the
+    build before the run.
     """
 
     number: int
