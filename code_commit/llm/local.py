@@ -45,12 +45,13 @@ def with_window(llm: LlmConfig, warn: Callable[[str], None] | None = None) -> Ll
             return llm
         key = llm.key.known if llm.key else ""
         headers = reach_of(llm.choice, settings).request_headers(VENDORS["chat"], key, settings)
-        ask = partial(_ask, headers, _PATIENCE)
-        defaults = member(ask(at(_root(url), "/props")), "default_generation_settings")
-        windows = _windows(url, llm.choice.name, defaults, ask)
-        if not settings.context_window and (window := next(filter(None, windows), None)):
-            sources = {**settings.sources, SERVER: {"context_window": window}}
-            settings = settings._replace(context_window=window, sources=sources)
+        ask, defaults = partial(_ask, headers, _PATIENCE), None
+        with suppress(OSError):  # a server may drop the requests that it does not know
+            defaults = member(ask(at(_root(url), "/props")), "default_generation_settings")
+            windows = _windows(url, llm.choice.name, defaults, ask)
+            if not settings.context_window and (window := next(filter(None, windows), None)):
+                sources = {**settings.sources, SERVER: {"context_window": window}}
+                settings = settings._replace(context_window=window, sources=sources)
         if warn and (
             doubt := _doubt(*_reply(headers, _PATIENCE, at(url, "/models")), "" if defaults else llm.choice.name)
         ):

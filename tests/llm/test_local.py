@@ -182,6 +182,9 @@ def server_that_says(status: int, body: str) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body.encode())
 
+        def do_POST(self) -> None:
+            self.close_connection = True  # without a reply
+
         def log_message(self, *_: object) -> None: ...
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
