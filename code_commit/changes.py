@@ -153,7 +153,8 @@ class FilesAskedError(RejectedResponseError):
         self.names = names
         listed = _listed(names)
         super().__init__([Violation("", line, "asked", f"it asks to see files, and changes nothing: {listed}")])
-        self.complaint = f"the answer asks to see files and changes nothing: {listed}\nLet the prompt show them."
+        way = "Name them in the task, and let the prompt show them with --rollup fit."
+        self.complaint = f"the answer asks to see files and changes nothing: {listed}\n{way}"
 
     def name_missing(self, paths: Sequence[str]) -> None:
         """Let the run's end name those of the paths that are not there."""

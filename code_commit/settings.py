@@ -136,7 +136,9 @@ class Setting:
         if value is None and self.may_be_none:
             return None
         if not _is_a(self.kind, value):
-            raise UnfitValueError(f"must be {_WORDS[self.kind]}{_UNITS.get(self.metavar, '')}")
+            is_plain = isinstance(value, str) and (value in ("true", "false") or value.replace(".", "", 1).isdecimal())
+            quoted = ": leave the quotes out" if is_plain and self.kind in (int, float, bool) else ""
+            raise UnfitValueError(f"must be {_WORDS[self.kind]}{_UNITS.get(self.metavar, '')}{quoted}")
         if self.limit and not (0 < value <= MOST or (value == 0 and self.limit == NOT_NEGATIVE)):
             raise UnfitValueError(f"must be {self.limit}" + (f", {MOST:,} at most" if value > MOST else ""))
         return float(value) if self.kind is float else value

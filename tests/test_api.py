@@ -285,7 +285,7 @@ def test_an_argument_of_another_type_is_a_type_error(project_folder: Path):
 WRONG_SETTINGS = {
     "sandbox": ("bogus", "sandbox must be one of auto, off, guard, strict"),
     "on_rejected": ("never", "on_rejected must be one of retry, stop"),
-    "max_repairs": ("1", "max_repairs must be a whole number"),
+    "max_repairs": ("1", "max_repairs must be a whole number: leave the quotes out"),
     "allow": ("src/**", "allow must be a list of strings"),
     "protect": ([1], "protect must be a list of strings"),
     "max_cost": (-1, "max_cost must be more than 0"),
@@ -318,7 +318,7 @@ def test_a_rollup_refuses_what_the_command_line_refuses_all_at_once(project_fold
         "pathspecs must be a list of strings",
         "exclude must be a list of strings",
         "include must be a list of strings",
-        "max_cost must be a number of US dollars",
+        "max_cost must be a number of US dollars: leave the quotes out",
         "there is no setting 'fitt'",
     ]
 

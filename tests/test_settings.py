@@ -85,7 +85,7 @@ WRONG_FILES = {
     "typo": ("max_repair = 1", "there is no setting 'max_repair'; did you mean 'max_repairs'?"),
     "unknown": ("zzz = 1", "there is no setting 'zzz'"),
     "wrong type": ("max_repairs = 'many'", "max_repairs must be a whole number"),
-    "text for a number": ("max_repairs = '1'", "max_repairs must be a whole number"),
+    "text for a number": ("max_repairs = '1'", "max_repairs must be a whole number: leave the quotes out"),
     "part of a number": ("max_repairs = 1.0", "max_repairs must be a whole number"),
     "true for a number": ("max_cost = true", "max_cost must be a number of US dollars"),
     "number for true": ("strict = 1", "strict must be true or false"),
@@ -152,7 +152,7 @@ def test_all_faults_of_all_sources_are_told_at_once(project):
         "agent-config/config.toml: there is no setting 'modle'; did you mean 'model'?",
         "agent-config/config.toml: sandbox must be one of auto, off, guard, strict",
         "environment variable CODE_COMMIT_LLM_TIMEOUT must be a number of seconds",
-        "max_repairs must be a whole number",
+        "max_repairs must be a whole number: leave the quotes out",
         "max_cost must be more than 0",
     ]
 

@@ -30,7 +30,7 @@ HasAnswer = Callable[[Any], bool]  # tells whether a body, or an event, holds a 
 Events = Iterator[tuple[str, Any]]  # the type and the parsed data of each event of a stream, as they come
 
 _LIMITS: Mapping[FailureKind, tuple[int, str]] = {
-    "refused": (4, "start the server there, or name another address with {address} (a proxy's with HTTPS_PROXY)"),
+    "refused": (4, "start the server there, or name another address with {address}"),
     "unresolved": (4, "check that name and the network; where only a proxy leads out, set HTTPS_PROXY"),
     "missing": (5, "it has expired, or this server may not support background jobs: try {model} chat:NAME there"),
 }  # the retries of each kind of failure, and the advice after them; busy servers have no limit

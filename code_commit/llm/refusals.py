@@ -230,7 +230,7 @@ def _used_up(matter: _Matter, wait: float | None) -> _Advice | None:
 
 def _too_large(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
     """Return the advice on a request that is larger than a limit, None for any other."""
-    smaller = "start a new run with a smaller codeRollup.txt, or name a model with a larger window"
+    smaller = "make the prompt smaller (--rollup select or fit), or name a model with a larger window"
     if matter.status != 413 and (matter.status == 429 or matter.says(_RATE)):
         if not _asks_more_than_the_limit(matter.text):
             return None

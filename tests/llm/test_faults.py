@@ -91,15 +91,15 @@ CALL_FAULTS = {
     "400": Case(status(400), "answered 400: This is a 400; the request was not accepted", retried=False),
     "400 prompt too long": Case(
         status(400, {"error": {"message": "prompt is too long: 1520294 tokens > 1000000 maximum"}}),
-        "smaller codeRollup.txt",
+        "make the prompt smaller",
         retried=False,
     ),
-    "400 by code": Case(status(400, error_code("context_length_exceeded")), "smaller codeRollup.txt", retried=False),
+    "400 by code": Case(status(400, error_code("context_length_exceeded")), "make the prompt smaller", retried=False),
     "400 Google's window": Case(
         status(
             400, {"error": {"message": "The input token count (1200293) exceeds the maximum number of tokens allowed"}}
         ),
-        "smaller codeRollup.txt",
+        "make the prompt smaller",
         retried=False,
     ),
     "400 Google's bad key": Case(

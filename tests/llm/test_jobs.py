@@ -322,7 +322,7 @@ def test_a_job_that_fails_over_its_length_says_what_to_do(name, body):
     fault = Fault("status", "poll", body={"id": "resp_1", "status": "failed"} | body)
     with FakeServer(["x"], [fault]) as server:
         with pytest.raises(
-            LLMError, match=r"the job ended as 'failed' at 127.0.0.1: .*smaller codeRollup.txt"
+            LLMError, match=r"the job ended as 'failed' at 127.0.0.1: .*make the prompt smaller"
         ) as caught:
             ask(WAYS[name], server)
     assert str(caught.value).count("exceeds") == 1
