@@ -150,7 +150,7 @@ def run(arguments: Arguments) -> int:
         diff = progress.redactor.redact(found.diff)
         changed = changed_since(folder / "snapshot", project)
         if idle:
-            progress.say(f"the diff of {short_name(folder.name)}; nothing applied: {name_idle(idle)}")
+            progress.say(f"the diff of {short_name(folder.name)}; passed over, nothing applied: {name_idle(idle)}")
         if found.unknown:
             progress.error(f"missing from the diff, as the log no longer has their content: {', '.join(found.unknown)}")
         elif not found.changes:

@@ -129,8 +129,8 @@ def _find_resumable(project: Project, name: str) -> tuple[RunEntry, list[str]]:
         goes_on = record.has_next_step or has_run
         if goes_on and later:
             raise NotSetUpError(
-                f"{record.run} is unfinished ({_end_of(record)}), but {later} ran later:"
-                f" code-commit resume {record.run} continues this run"
+                f"{record.run} is unfinished ({_end_of(record)}), but {later} ran later;"
+                f" to continue the unfinished run: code-commit resume {record.run}"
             )
         if goes_on:
             try:

@@ -83,7 +83,8 @@ def undo_run(project: Project, arguments: Arguments, progress: Progress) -> RunR
     with lock_tree(project):
         target, scope, idle = prepare()
         if idle:
-            progress.say(f"{short_name(target.name)} is the latest run to undo; nothing applied: {name_idle(idle)}")
+            passed = f"passed over, nothing applied: {name_idle(idle)}"
+            progress.say(f"{short_name(target.name)} is the latest run to undo; {passed}")
         chain = _chain(target) if scope == UndoScope() else []
         log = open_run_log(project, "undo", settings, progress)
         log.record.undoes = target.name
@@ -183,8 +184,8 @@ def _find_latest(project: Project) -> tuple[Path, list[RunRecord]]:
     if changed_files(latest):
         return found
     before = next((shown(folder.name) for folder in reversed(standing) if changed_files(folder)), "")
-    way = f"to undo the run before it: code-commit undo {before}" if before else "there is nothing to undo"
-    raise NotSetUpError(f"{shown(latest.name)}, the latest run that applied an answer, changed no file: {way}")
+    way = f"to undo the run before it, run code-commit undo {before}" if before else "there is nothing to undo"
+    raise NotSetUpError(f"{shown(latest.name)}, the latest run that applied an answer, changed no file; {way}")
 
 
 def _chain(folder: Path) -> list[tuple[Path, RunRecord]]:

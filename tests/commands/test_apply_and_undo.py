@@ -591,7 +591,7 @@ def test_undo_and_diff_pass_over_runs_that_applied_nothing(root: Path, run_code_
     done = run_code_commit(root, "undo")
     assert (done.returncode, (root / "kept.txt").exists()) == (0, False), done.stderr
     short = [name.replace("-committing-code", "") for name in (dry, rejected)]
-    passed = f"nothing applied: {short[0]} (dry run), "
+    passed = f"passed over, nothing applied: {short[0]} (dry run), "
     assert passed in shown.stderr
     assert passed in done.stderr
     assert f"{short[1]} (rejected)" in done.stderr
@@ -606,8 +606,8 @@ def test_undo_refuses_an_answer_that_changed_nothing_and_names_the_run_before(ro
     done = run_code_commit(root, "undo")
     assert (done.returncode, (root / "kept.txt").exists()) == (2, True)
     assert (
-        f"{latest(root)['run']}, the latest run that applied an answer, changed no file: "
-        f"to undo the run before it: code-commit undo {before}" in done.stderr
+        f"{latest(root)['run']}, the latest run that applied an answer, changed no file; "
+        f"to undo the run before it, run code-commit undo {before}" in done.stderr
     )
 
 

@@ -498,7 +498,7 @@ def test_a_dry_run_does_not_hide_the_run_that_ended_after_it(root: Path, run_cod
     for more in (["--dry-run"], []):
         assert run_code_commit(root, *recorded(root, RIGHT), *more).returncode == 0
     done = resume(root, run_code_commit)
-    assert (done.returncode, " (run: the build passes) ran later: " in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, " (run: the build passes) ran later; " in done.stderr) == (2, True), done.stderr
 
 
 def later_run(root: Path, run_code_commit: Run, answer: str = "no block") -> Path:
@@ -829,7 +829,7 @@ def test_the_latest_run_that_can_go_on_does_unless_another_ended_after_it(
         (log.snapshot / "changes-1.json").touch()
         log.finish(end)
         logs.append(log.folder)
-    with pytest.raises(NotSetUpError, match=r"is unfinished .* ran later: ") if which is None else nullcontext():
+    with pytest.raises(NotSetUpError, match=r"is unfinished .* ran later; ") if which is None else nullcontext():
         assert _find_resumable(project, "")[0].folder == logs[which]
     (logs[0] / "run.json").unlink()
     log = open_run_log(project, "run", Settings(), progress)
