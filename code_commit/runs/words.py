@@ -279,8 +279,9 @@ def joined(*parts: str) -> str:
 def cost_in_words(cost: Cost, *, short: bool = False) -> str:
     """Return `$0.24 and at most $1.28 unsettled`, or one of the two; "" for no known cost and nothing unsettled."""
     settled, unsettled = _amounts(cost, short=short)
-    lost = f"{count(cost.unpriced, 'lost answer')} that may have been paid for, price unknown"
-    return " and ".join(filter(None, [settled, unsettled and f"at most {unsettled} unsettled", cost.unpriced and lost]))
+    unknown = f"{count(cost.unpriced, 'lost answer')} that may have been paid for, price unknown"
+    lost = unknown if cost.unpriced else ""
+    return " and ".join(filter(None, [settled, unsettled and f"at most {unsettled} unsettled", lost]))
 
 
 def total_cost(totals: Totals, *, short: bool = False) -> str:
@@ -292,7 +293,7 @@ def total_cost(totals: Totals, *, short: bool = False) -> str:
 def cost_in_cell(cost: Cost, *, short: bool = False) -> str:
     """Return the same for a table: `$0.24 + ≤$1.28`, or one of the two, or `-`; `?` is lost, its price unknown."""
     settled, unsettled = _amounts(cost, short=short)
-    return " + ".join(filter(None, [settled, unsettled and f"≤{unsettled}", cost.unpriced and "?"])) or "-"
+    return " + ".join(filter(None, [settled, unsettled and f"≤{unsettled}", "?" if cost.unpriced else ""])) or "-"
 
 
 def _amounts(cost: Cost, *, short: bool) -> tuple[str, str]:

@@ -145,6 +145,7 @@ def test_an_answer_that_could_not_be_written_is_not_unusable():
     assert summary_of(Attempt(1, "initial")) == "no usable answer"
 
 
+LOST = "1 lost answer that may have been paid for, price unknown"
 COSTS = [
     (Cost(0.21, 0.6621), "$0.21 and at most $0.66 unsettled", "$0.21 + ≤$0.66"),
     (Cost(0.21), "$0.21", "$0.21"),
@@ -152,6 +153,9 @@ COSTS = [
     (Cost(0.0, 0.6621), "at most $0.66 unsettled", "≤$0.66"),
     (Cost(0.0), "$0.00", "$0.00"),
     (Cost(), "", "-"),
+    (Cost(None, 0.0, 1), LOST, "?"),
+    (Cost(0.0, 0.0, 1), LOST, "?"),
+    (Cost(0.21, 0.6621, 1), f"$0.21 and at most $0.66 unsettled and {LOST}", "$0.21 + ≤$0.66 + ?"),
 ]
 
 
@@ -161,7 +165,7 @@ def test_what_may_have_been_paid_is_never_added_to_what_was(cost, sentence, cell
 
 
 def test_the_parts_of_a_cost_are_added_apart():
-    assert Cost(0.25, 1.0) + Cost(None, 0.5) + Cost() == Cost(0.25, 1.5)
+    assert Cost(0.25, 1.0) + Cost(None, 0.5, 1) + Cost() == Cost(0.25, 1.5, 1)
     assert Cost(None, 0.5) + Cost(0.25) == Cost(0.25, 0.5)
     usage = Usage(input=10, output=1)
     attempts = [Attempt(1, "initial", cost_usd=0.25, unsettled_usd=[0.5, 0.5], usage=usage, finish_reason="stop")]
