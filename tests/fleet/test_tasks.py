@@ -37,7 +37,7 @@ MISTAKES = [
     ({"settings": {"max_cost": -1}}, "settings: max_cost must be more than 0"),
     (
         {"settings": {"max_cost": "2", "strict": 1}},
-        "settings: max_cost must be a number of US dollars; strict must be true or false",
+        "settings: max_cost must be a number of US dollars: leave the quotes out; strict must be true or false",
     ),
     ({"timeout": 0}, "timeout: must be more than 0"),
     ({"rolup": ["src"]}, "rolup: not a field of a task; did you mean 'rollup'?"),
