@@ -58,11 +58,11 @@ def _has_foreign_entity(part: Part) -> bool:
 
 def _joins_lines(part: Part) -> bool:
     """Tell whether a line of code is an old one that is gone, and others behind line ends written as in a string."""
-    if "\\n" not in part.new or part.old is None or not _is_known_code(part):
+    if "\\n" not in part.new or part.old is None:
         return False
     new, old = ({*text.split("\n")} for text in (part.new, part.old))
     joined = (line.replace('\\"', '"').split("\\n", 1)[0] for line in new - old if _WRITTEN_END.search(line))
-    return any(first.strip() and first in old - new for first in joined)
+    return any(first.strip() and first in old - new for first in joined) and _is_known_code(part)
 
 
 def _has_written_ends(part: Part) -> bool:

@@ -262,6 +262,7 @@ def test_plain_code_asks_for_no_language(monkeypatch):
     monkeypatch.setattr(markdown, "_languages", refuse)
     for old in (None, CODE):
         assert found("a.py", f"{CODE}\n\ndef h():\n    return 3\n", old) == ""
+    assert found("a.py", f'{CODE}\n\ndef h():\n    return "3\\n"\n', CODE) == ""
 
 
 def test_an_own_label_at_an_end_is_certain_where_its_file_is_there():
