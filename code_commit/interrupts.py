@@ -44,6 +44,10 @@ def interruptible(work: Callable[[], T]) -> T:
         if _State.waiting is not None:
             on_signal(_State.waiting)
         return work()
+    except RuntimeError as error:  # so Python 3.11 raises what comes while a class names its attributes
+        if isinstance(error.__cause__, Interrupted):
+            raise error.__cause__ from None
+        raise
     finally:
         _State.is_open = False
 

@@ -20,6 +20,8 @@ from code_commit.interrupts import (
     begin_call,
     end_before_calls,
     first_interrupt,
+    interruptible,
+    on_signal,
     signals_blocked,
 )
 from code_commit.runs.record import load_run_record
@@ -153,6 +155,16 @@ def test_a_second_signal_kills_a_build_that_does_not_end(project_folder: Path):
     assert time.monotonic() - started < 4.5  # the grace is 5 seconds
     assert process.returncode == 130
     check_end(130, printed, said, project_folder)
+
+
+def test_a_signal_while_a_class_names_its_attributes_is_an_interruption():
+    class Named:
+        def __set_name__(self, *_: object) -> None:
+            on_signal(signal.SIGTERM)
+
+    with pytest.raises(Interrupted) as caught:
+        interruptible(lambda: type("Owner", (), {"attribute": Named()}))
+    assert caught.value.signal_number == signal.SIGTERM
 
 
 def test_the_first_interrupt_has_an_answer_and_the_next_its_own_effect():
