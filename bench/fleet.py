@@ -79,7 +79,8 @@ class Fleets:
             (self.folder / "clones").mkdir()
 
         path = f"{tool.with_fleet().command.parent}{os.pathsep}{plain_environment()['PATH']}"
-        environment = {"PATH": path, "CODE_COMMIT_CHAT_API_KEY": KEY}
+        address = f"chat:{self._settings['base_url']}"  # named here too, or no key goes to it
+        environment = {"PATH": path, "CODE_COMMIT_CHAT_API_KEY": KEY, "CODE_COMMIT_BASE_URL": address}
         return Command(["sh", "-c", script, "sh", self.repository], self.folder, environment, prepare)
 
     @property
