@@ -309,6 +309,10 @@ def _check_content(
             for line, rule, message in checked:
                 findings.add(change.path, rule, message, line=line)
         else:
+            if isinstance(change, EditBlock) and original is not None:
+                repeated = find_repetition(change, decode_text(original.content))
+                if repeated:
+                    findings.suspect(change.path, repeated.rule, repeated.fact, repeated.advice, repeated.line)
             written = verified_change(change, checked, original, umask)
             verified.append(_without_ends_alone(findings, change, checked, written))
             taken[change.path] = change, checked
@@ -365,7 +369,7 @@ def _check_format(
     except ValueError:
         return asked
     change = without_fences(asked, old)
-    damages = (find(change, old) for find in (find_damage, find_lost_letters, find_lookalike, find_repetition))
+    damages = (find(change, old) for find in (find_damage, find_lost_letters, find_lookalike))
     for found in (*find_formats(change, old, surroundings), *damages):
         if found is not None and found.may_be_meant:
             findings.suspect(change.path, found.rule, found.fact, found.advice, found.line)

@@ -22,7 +22,7 @@ from itertools import islice, pairwise, takewhile
 from operator import itemgetter
 from typing import NamedTuple
 
-from code_commit.changes import Edit, EditBlock, FileChange, quoted
+from code_commit.changes import Edit, EditBlock, quoted
 from code_commit.regex import regex
 from code_commit.verify.parts import Suspicion
 from code_commit.verify.writing import Replacement, put_in, read_lines, with_lf
@@ -90,14 +90,12 @@ def edit_text(
     return put_in(file, (_narrowed(file.lines, spans[at], edits[at]) for at in order)), []
 
 
-def find_repetition(change: FileChange | EditBlock, old: str | None) -> Suspicion | None:
-    """Return the first edit that puts lines beside the same lines of the file, which it may only repeat from there."""
-    if not isinstance(change, EditBlock) or old is None:
-        return None
+def find_repetition(change: EditBlock, old: str) -> Suspicion | None:
+    """Return the first of the edits, whose places are found, that puts lines beside the same lines of the file."""
     file = read_lines(old)
     edits = [_with_lf(edit, has_cr=file.has_cr) for edit in _without_bom(change.edits)]
     spans, faults = _locate(file.lines, edits, _ALL)
-    if faults:
+    if faults:  # a file shown in part may have the lines to find elsewhere too
         return None
     after, places, at = list[str](), list[tuple[Edit, Replacement, int]](), 0
     for span, edit in sorted(zip(spans, edits, strict=True), key=itemgetter(0)):

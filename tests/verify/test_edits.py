@@ -328,9 +328,11 @@ def test_lines_that_an_edit_puts_beside_the_same_lines_are_suspected(rows, side,
     assert found is None or found.rule == "repeated"
 
 
-def test_what_is_no_edit_of_a_file_repeats_nothing():
-    assert find_repetition(FileReplacement("a.gd", TRIP * 2, 1), TRIP) is None
-    assert find_repetition(EditBlock("a.gd", tuple(pairs([("a\n", BELOW)])), 1), None) is None
+def test_an_edit_repeats_lines_and_a_whole_file_does_not(project_folder):
+    (project_folder / "a.gd").write_text(TRIP)
+    edit = f"^^^a.gd\n^^^find\n    prepare()\n^^^replace\n    ready()\n{BELOW}^^^end\n"
+    assert broken(project_folder, edit) == [("a.gd", 2, "repeated")]
+    assert len(verify(project_folder, f"^^^a.gd\n{TRIP * 2}^^^end\n", answer_format="auto").changes) == 1
 
 
 @pytest.mark.parametrize("passage", [(1, "a\nc\n"), (2, "a\n"), (0, "a\n"), (3, "a\n")])
