@@ -9,7 +9,7 @@ import math
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -46,7 +46,7 @@ from code_commit.codebase.task import (
 from code_commit.codebase.text import Section
 from code_commit.files import folders_of
 from code_commit.project import BUILD_SCRIPT
-from code_commit.regex import regex
+from code_commit.regex import fast_pattern, regex
 
 CHANGE_LOG = regex(
     r"(?:.*/)?(?i:change(?:s|[-_]?logs?|[-_]?history)|history|news|releases|(?:release|rel)[-_]?notes?|whats[-_]?new)"
@@ -136,8 +136,8 @@ class _Words:
         self._look_for(self.code | self.first | self.long)
         self.parts |= {name: self._parts_of(name) for name in self.joined}
         self.counts = array("H")  # of each word in each file: numbers of their own take more room
-        self.finders = [(word, _finder(word)) for word in self.words]
-        self.may_share = _finder(self.own.pattern) if len(self.own.words) > 1 else None
+        self.finders = [(word, fast_pattern(word)) for word in self.words]
+        self.may_share = fast_pattern(self.own.pattern) if len(self.own.words) > 1 else None
         self.defined = defaultdict[str, list[int]](list)
         self.lines = LinesOfNames(self.own)
         self.may_be_defined: dict[int, list[str]] = {}  # by number of the file
@@ -146,7 +146,7 @@ class _Words:
         self.names |= {name: re.compile(rf"{name}\b") for name in names}
         self.parts |= {name: self._parts_of(name) for name in names}
         either = "|".join(self.names).lower()
-        self.may_define = _finder(f"{BEFORE_NAME}(?:{either})".replace(r"\b", "")) if either else None
+        self.may_define = fast_pattern(f"{BEFORE_NAME}(?:{either})".replace(r"\b", "")) if either else None
 
     def _parts_of(self, name: str) -> set[int]:
         """Return numbers of words: without one of them a file does not hold the name."""
@@ -355,10 +355,3 @@ def within(survey: Survey, folders: Collection[str]) -> Survey:
     files, near = [survey.files[number] for number in kept], [survey.near[number] for number in kept]
     signals = [survey.signals[number] for number in kept]
     return replace(survey, files=files, near=near, signals=signals, mentions=Mentions(), judges=(), pictured=())
-
-
-def _finder(pattern: str) -> Callable[[str], bool]:
-    """Return a function that tells whether a text has a pattern, by Rust's expressions: most words are in few files."""
-    from pydantic_core import SchemaValidator, core_schema
-
-    return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")).isinstance_python

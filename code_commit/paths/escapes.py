@@ -1,14 +1,12 @@
 """Escapes of a text within a text: a string in JSON or code, a part of a page or of a URL. Each may hold the next."""
 
-import functools
+import base64
+import binascii
 import re
 from html import unescape
-from typing import TYPE_CHECKING
 
+from code_commit.paths.gates import pieces_of
 from code_commit.regex import regex
-
-if TYPE_CHECKING:
-    from pydantic_core import SchemaValidator
 
 _SIGNS = ("\\", "&", "%", "`")
 _ESCAPE = regex(
@@ -24,19 +22,15 @@ _ESCAPE = regex(
 )
 """Each alternative begins with a character: that takes a tenth of the time. `\\token` is a word, and the escapes in a
 URL's password stay, for without them it would end there."""
-_CODE = (
-    r"\\(?:[uU](?:\{|00)|x[02-7]|0[14-7]|1[0-7])|%(?:[2-7][0-9A-Fa-f]|0[9AaDd])|[&;]#"
-    r"|&(?:amp;)*(?:quot|apos|lt|gt|equals|colon|Tab|NewLine);"
-)
-"""For Rust's engine, which takes a tenth of the time: an escape, in any layer, that gives a code or name."""
 _MOST_LAYERS = 4
 
 
 def without_escapes(text: str) -> str:
-    """Return the text with each escape of printable ASCII, tabs and line ends undone, through all layers.
+    """Return the text with each escape of printable ASCII, tabs and line ends undone, through all layers."""
+    return "".join(map(_undo, pieces_of(text)))  # an escape stands in one line, and few lines have one
 
-    An escape stands in one line: of the lines alone comes what comes of the text.
-    """
+
+def _undo(text: str) -> str:
     for _ in range(_MOST_LAYERS):
         before = text
         if any(map(text.__contains__, _SIGNS)):
@@ -44,31 +38,6 @@ def without_escapes(text: str) -> str:
         if text == before:
             break
     return text
-
-
-def has_codes(text: str) -> bool:
-    """Tell whether there may be an escape that gives the code or name of a character.
-
-    Others are backslashes or a backtick before a sign, or before `n`, `r` or `t`.
-    """
-    return any(map(text.__contains__, _SIGNS[:-1])) and fast_pattern(_CODE).isinstance_python(text)
-
-
-def without_signs(text: str) -> str:
-    """Return a text without its backslashes and backticks.
-
-    If it has no codes, that is `without_escapes` without these, but for white space: of an escape it is a letter here.
-    So what has neither a backslash nor a backtick, and no white space, is in both.
-    """
-    return text.replace("\\", "").replace("`", "")
-
-
-@functools.cache
-def fast_pattern(pattern: str) -> "SchemaValidator":
-    """Return what searches a text in Rust, in a tenth of the time that Python's expressions take."""
-    from pydantic_core import SchemaValidator, core_schema
-
-    return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
 
 
 def _plain(match: re.Match[str]) -> str:
@@ -79,3 +48,11 @@ def _plain(match: re.Match[str]) -> str:
     if match["octal"]:
         return chr(int(match["octal"], 8))
     return match["sign"] or ("\n" if match["line"] else "" if match[0] == "`" else " ")
+
+
+def text_in_base64(value: str) -> str | None:
+    """Return the text that a value is in base64, None where it is none."""
+    try:
+        return base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None

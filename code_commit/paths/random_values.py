@@ -1,7 +1,6 @@
 """Values that look random: beside names that say secret, in URLs, behind the prefix of a vendor."""
 
 import base64
-import binascii
 import functools
 import itertools
 import json
@@ -11,6 +10,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from code_commit.paths.escapes import text_in_base64
+from code_commit.paths.gates import find_all, may_have, pieces_of
 from code_commit.regex import regex
 
 _IN_OTHER_LANGUAGES = """
@@ -78,7 +79,6 @@ _LOGIN = regex(
     r"[^\n]{0,80}(?:--password-stdin| -S |chpasswd)"
 )
 """A header, an argument, the option of a command that takes a name and a password, or what is piped into one."""
-_SIGNS_OF_LOGIN = ("Basic ", '"auth"', "-u", "-U", "auth", ".login(", "-SecureString", " -S ", "-stdin", "chpasswd")
 _OPTION = regex(
     r"(?:-(?<=[\s\"']-)(?:p[\"',= ]{0,4}|[aPw][\"',= ]{1,4})|/(?<=\s/)p:)"
     r"([^\s\"'`<>{}$/\\:;|&,()\[\]]{12,80})(?![^\s\"'`\\;|&,)\]])"
@@ -118,13 +118,12 @@ _MIXED = (
     r"|[0-9A-Za-z][!#$%&*?@^|~][!#$%&()*+,./:;<=>?@^|~-][0-9A-Za-z]"
 )
 """Pieces that random values have and few lines of code: digits, cases or signs in turns."""
-NEEDED = (
-    rf"(?i-u:{_SAYS.pattern})[^\n]*(\n[ \t|:+=-]+)?\n?[^\n]*({_MIXED})",
-    rf"{_URL.pattern}|{_LOGIN.pattern}|(pass|Pass|PASS)\w*[\"']?[ \t:=>,(]{{1,6}}[\"']?{_OF_LETTERS}[\"'\s;,<]",
-    rf"[\s\"'](-[apPw]|/p:)[^\n]{{0,30}}?({_MIXED})",
-    r"[_-][0-9A-Za-z]{32}",
+_NEEDED = (
+    rf"(?i:{_SAYS.pattern.replace('i', '[iİ]')})([^\n]*(\n[ \t|:+=-]+)*\n?[^\n]*({_MIXED})"
+    rf"|[0-9A-Za-z_-]*[\"']?[ \t:=>,(]{{1,6}}[\"']?{_OF_LETTERS}([\"'\s;,<.]|\z))"
 )
-"""Expressions for Rust's engine: a text without any of them has no value that `find_random_values` finds."""
+_NEEDED_OF_OPTION, _NEEDED_OF_PREFIXED = rf"[\s\"'](-[apPw]|/p:)[^\n]{{0,90}}({_MIXED})", "[_-][0-9A-Za-z]{32}"
+"""What a text has from a name that says secret to its value, and others from an option or a prefix."""
 _NO_VALUE = regex(
     r"://|\.\.\.|[$#%{]\{|(?i:example|hmacsha|pbkdf2|with(?:hmac|rsa|ecdsa))"
     r"|Eby8vdM02x|09d25e094faa6ca2|192b9bdd22ab9ed4|5f352379324c2246|mF_9\.B5f-4|2YotnFZFEjr1|tGzv3JOkF0XG"
@@ -168,37 +167,46 @@ def find_random_values(text: str, *, is_test: bool = False) -> Iterator[LikelySe
 
     A test makes keys and passwords of its own, which open nothing, unless it names a host or who issues them.
     """
-    end = 0
-    makes_own = is_test and not _OUTSIDE.search(text)
-    for match in _SAYS.finditer(text.replace("\u0130", "i").lower()):  # lowered, the others keep their places
-        if match.start() >= end:
-            before = text[max(end, match.start() - _LONGEST_NAME) : match.start()]
-            after = text[match.end() : match.end() + _LONGEST_NAME]
-            start = match.start() - len(before) + len(before.rstrip(_OF_NAMES))
-            end = match.end() + len(after) - len(after.lstrip(_OF_NAMES))
-            is_within = text[start - 1 : start] in _OF_BASE64 or text[end : end + 1] in _ENDS_PIECE
-            says_secret = not is_within and _says_secret(_with_word_before(text, start, end))
-            is_own = makes_own and _ISSUED.isdisjoint(_words_of(text[start:end]))
-            if says_secret and not (is_own or _is_reference(text, start) or _opens_nothing(text, start)):
-                yield from _value_behind(text, start, end)
-    for match in _URL.finditer(text):
+    names_host = functools.cache(lambda: _OUTSIDE.search(text) is not None)
+    for start, end in _names_in(text):
+        is_within = text[start - 1 : start] in _OF_BASE64 or text[end : end + 1] in _ENDS_PIECE
+        says_secret = not is_within and _says_secret(_with_word_before(text, start, end))
+        is_own = is_test and says_secret and _ISSUED.isdisjoint(_words_of(text[start:end])) and not names_host()
+        if says_secret and not (is_own or _is_reference(text, start) or _opens_nothing(text, start)):
+            yield from _value_behind(text, start, end)
+    for match in find_all(_URL, text):
         is_public = match[0][0] == "h" and _OF_SENTRY.fullmatch(match[1])  # in place of a user
         is_known = is_public or _NO_HOST.fullmatch(match[2])
         if not is_known and looks_random(unquote(match[1]), is_quoted=True):
             yield LikelySecret("a password in a URL", match[1], match.start(1))
     yield from _find_logins(text)
-    for match in _PREFIXED.finditer(text):
+    for match in find_all(_PREFIXED, text, _NEEDED_OF_PREFIXED):
         prefix = _PREFIX.search(text, max(0, match.start() - 17), match.start())
         if prefix and all(one.search(match[0]) for one in _CLASSES) and looks_random(prefix[0] + match[0]):
             yield LikelySecret("a token", prefix[0] + match[0], prefix.start())
 
 
+def _names_in(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each name begins and ends that has a word for a secret, if a value may be behind it."""
+    first = 0
+    for piece in pieces_of(text):
+        end = 0
+        if may_have(_NEEDED, text[first : first + len(piece) + _NEAR]):
+            for match in _SAYS.finditer(piece.replace("\u0130", "i").lower()):  # lowered, the others keep their places
+                start, stop = match.span()
+                if start >= end:
+                    before, after = piece[max(end, start - _LONGEST_NAME) : start], piece[stop : stop + _LONGEST_NAME]
+                    end = stop + len(after) - len(after.lstrip(_OF_NAMES))
+                    yield first + start - len(before) + len(before.rstrip(_OF_NAMES)), first + end
+        first += len(piece)
+
+
 def _find_logins(text: str) -> Iterator[LikelySecret]:
-    for match in _LOGIN.finditer(text) if any(map(text.__contains__, _SIGNS_OF_LOGIN)) else ():
+    for match in find_all(_LOGIN, text):
         password = match[2] or match[3] or _password_in(match[1])
         if looks_random(password, is_quoted=True) or _are_by_chance(password):
             yield LikelySecret("a login", match[0], match.start())
-    for match in _OPTION.finditer(text):
+    for match in find_all(_OPTION, text, _NEEDED_OF_OPTION):
         if not _HEX.fullmatch(match[1]) and looks_random(match[1], is_quoted=True):
             yield LikelySecret("a login", match[0], match.start())
 
@@ -372,19 +380,14 @@ def _has_words(value: str) -> bool:
 
 def _is_text_in_base64(value: str) -> bool:
     """Tell whether a value is base64 of printable text that has no random piece itself."""
-    try:
-        text = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode().strip()
-    except (binascii.Error, UnicodeDecodeError):
-        return False
+    text = (text_in_base64(value) or "\0").strip()
     return text.isprintable() and not any(looks_random(piece, is_quoted=True) for piece in re.split(r"[\s:]+", text))
 
 
 def _password_in(value: str) -> str:
     """Return the password of a login in base64, "" where it is none."""
-    try:
-        return base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode("ascii").partition(":")[2]
-    except (binascii.Error, UnicodeDecodeError):
-        return ""
+    text = text_in_base64(value) or ""
+    return text.partition(":")[2] if text.isascii() else ""
 
 
 def _is_plain_jwt(value: str) -> bool:

@@ -5,8 +5,9 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from code_commit.paths.escapes import fast_pattern, has_codes, without_escapes, without_signs
-from code_commit.paths.random_values import NEEDED, LikelySecret, find_random_values, is_row
+from code_commit.paths.escapes import without_escapes
+from code_commit.paths.gates import may_have
+from code_commit.paths.random_values import LikelySecret, find_random_values, is_row
 from code_commit.regex import regex
 
 _COPY = r"([._-](bak|backup|copy|old|orig|prev|saved?|\d+)|~)*"
@@ -154,32 +155,16 @@ def explain_secret(path: str, texts: Iterable[str], known: Callable[[], str]) ->
     before, *_ = texts = list(texts)
     if is_secret_name(path) and not is_public_key(before):
         return None if before.strip() and before.rstrip("\n") in known() else "a secret, judging by its name"
-    for text in texts:
-        plain = without_escapes(text)
-        values = find_random_values(plain, is_test=_TEST.search(path) is not None)
-        if found := _first(known, _find_shapes(plain), values):
-            return f"a secret, judging by its content ({found.what} in line {_line_of(found.place, text)})"
-    return None
+    found = next(filter(None, (find_secret(text, known, path) for text in texts)), None)
+    return f"a secret, judging by its content ({found})" if found else None
 
 
 def find_secret(text: str, known: Callable[[], str] = str, path: str = "") -> str | None:
-    """Return the kind and the line of a secret in the text that is not in the `known` text; None where none is.
-
-    It is `explain_secret` for many texts: the engine that it uses takes 34 ms to import.
-    """
-    if not (has_codes(text) or any(_pass_gates(without_signs(text)))):
-        return None
-    plain = without_escapes(text)
-    has_shape, has_value = _pass_gates(plain)
-    values = find_random_values(plain, is_test=_TEST.search(path) is not None) if has_value else ()
-    found = _first(known, _find_shapes(plain) if has_shape else (), values)
+    """Return the kind and the line of a secret in the text that is not in the `known` text; None where none is."""
+    plain, said = without_escapes(text), functools.cache(lambda: without_escapes(known()))
+    likely = itertools.chain(_find_shapes(plain), find_random_values(plain, is_test=_TEST.search(path) is not None))
+    found = next((each for each in likely if each.value not in said()), None)
     return f"{found.what} in line {_line_of(found.place, text)}" if found else None
-
-
-def _first(known: Callable[[], str], *kinds: Iterable[LikelySecret]) -> LikelySecret | None:
-    """Return the first secret of a text without escapes that is not known."""
-    said = functools.cache(lambda: without_escapes(known()))
-    return next((found for found in itertools.chain(*kinds) if found.value not in said()), None)
 
 
 def _line_of(place: int, text: str) -> int:
@@ -189,30 +174,11 @@ def _line_of(place: int, text: str) -> int:
 
 
 def _find_shapes(text: str) -> Iterator[LikelySecret]:
+    if not may_have("|".join(_SECRET_SHAPES), text):
+        return
     for shape, (what, texts) in _SECRET_SHAPES.items():
-        if any(map(text.__contains__, texts.split())):
+        if any(map(text.__contains__, texts.split())) and may_have(shape, text):
             for match in re.finditer(re.sub(*_LETTERS_FIRST, shape), text):
                 is_placeholder = "private" not in what and is_row(match[0][-_TAIL:])
                 if not (is_placeholder or _PUBLISHED.search(match[0])):
                     yield LikelySecret(what, match[0], match.start())
-
-
-def _pass_gates(text: str) -> tuple[bool, bool]:
-    """Tell whether a shape may be in a text without escapes or without their signs, and whether a random value may."""
-    shapes, *values = map(fast_pattern, (_loose_shapes(), *NEEDED))
-    return shapes.isinstance_python(text), any(each.isinstance_python(text) for each in values)
-
-
-@functools.cache
-def _loose_shapes() -> str:
-    """Return an expression for Rust that finds any of the shapes, and some texts more."""
-    shapes = "|".join(_SECRET_SHAPES)
-    for exact, loose in (
-        (_LINE_OF_NPM, ""),
-        (r"\b", ""),
-        (r"\s", r"[\s\x1c-\x1fnrt]"),
-        (r"\\[nr]", r"\\?[nr]"),
-        ("[ +]", "[ +rt]"),
-    ):
-        shapes = shapes.replace(exact, loose)
-    return shapes
