@@ -18,8 +18,9 @@ _MARK = regex(
     r")"
 )
 _WORDS = ("think", "thought", "reasoning", "channel")  # one of them is in every mark
+_FIRST = "<[◁"
 _LONGEST_WORD, _PART = max(map(len, _WORDS)), 1 << 16
-_LAST = (">", "]", "▷")
+_LAST = regex(r"[>\]▷](?=\^)")
 _LONGEST = 200  # characters of a mark before a fence on its line
 _QUOTES = "`'\"‘’“”«»"  # noqa: RUF001 - these quote
 _MARKDOWN_FENCE = regex(r"^ {0,3}(`{3,}|~{3,})([^\n`]*)$", re.MULTILINE)
@@ -38,22 +39,22 @@ class Mark(NamedTuple):
 
 def may_have_marks(text: str) -> bool:
     """Tell whether a word of a mark is in the text; a part at a time, since most parts are ASCII and quickly read."""
+    if not any(first in text for first in _FIRST):
+        return False
     parts = (text[start : start + _PART + _LONGEST_WORD].lower() for start in range(0, len(text), _PART))
     return any(word in part for part in parts for word in _WORDS)
 
 
-def fenced_marks(text: str, fence: str) -> list[int]:
-    """Return, in order, the ends of the marks that a fence follows at once, on the same line."""
-    ends = []
-    for last in _LAST:
-        position = text.find(last + fence)
-        while position >= 0:
-            end = position + len(last)
-            window = max(text.rfind("\n", 0, end), end - _LONGEST, 0)
-            if any(mark.end() == end for mark in _MARK.finditer(text, window, end)):
-                ends.append(end)
-            position = text.find(last + fence, end)
-    return sorted(ends)
+def fenced_mark(text: str, fence: str, start: int, end: int) -> int:
+    """Return where the first fence of a part begins that follows a mark at once, on the same line; else its end."""
+    if (first := text.find(fence, start, end)) < 0:
+        return end
+    for last in _LAST.finditer(text, max(first - 1, 0), end):
+        at = last.end()
+        line = max(text.rfind("\n", max(at - _LONGEST, 0), at), at - _LONGEST, 0)
+        if text.startswith(fence, at) and any(mark.end() == at for mark in _MARK.finditer(text, line, at)):
+            return at
+    return end
 
 
 def find_marks(text: str, spans: Iterable[tuple[int, int]] | None = None) -> Iterator[Mark]:

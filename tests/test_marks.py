@@ -1,6 +1,6 @@
 import pytest
 
-from code_commit.marks import fenced_marks, find_marks, may_have_marks
+from code_commit.marks import fenced_mark, find_marks, may_have_marks
 
 OPENING = [
     "<think>",
@@ -55,7 +55,8 @@ def test_marks_of_many_models_are_known(marks, opens):
             assert may_have_marks(text)
             (found,) = find_marks(text)
             assert (text[found.start : found.end], found.opens, found.is_firm) == (mark, opens, True)
-        assert fenced_marks(f"x\n{mark}^^^a\n^^^{mark}\n", "^^^") == [len(mark) + 2]
+        text = f"x^^^a\n{mark}^^^a\n^^^{mark}\n"
+        assert [fenced_mark(text, "^^^", 0, end) for end in (len(text), 9)] == [len(mark) + 6, 9]
 
 
 @pytest.mark.parametrize("text", NONE)

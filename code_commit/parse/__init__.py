@@ -184,8 +184,9 @@ def _read(text: str, found: Findings) -> Findings:
     while position < len(text) and not found.reasons.more:
         opening = fences.next_opening(text, position)
         found.cuts.append(opening)
-        fences.reject_short_block(found, position, opening)
-        position = fences.reject_indented_fences(found, position, opening)
+        if position < opening:
+            fences.reject_short_block(found, position, opening)
+            position = fences.reject_indented_fences(found, position, opening)
         if position == opening < len(text):
             if len(found.cuts) > 2 * fences.MOST_BLOCKS:
                 message = f"the response has more than {fences.MOST_BLOCKS:,} blocks: send each file once"
@@ -215,10 +216,9 @@ def _read_block(found: Findings, opening: int) -> int:
 
 def _read_changes(found: Findings, block: Block, opening: int, body: int) -> int:
     """Read the block of a file, whose content begins at `body`; return where to continue."""
-    closing = fences.closing_of(found, block.path, body, block.carets)
-    _, word, after = fences.split_fence(found.text, closing)
-    is_pointed_out = fences.is_pointed_out(found.text, opening) and not found.has_file(block.path)
-    is_bare = closing > body and not is_pointed_out and fences.is_bare_end(found, closing, block.path)
+    closing, word, after = fences.closing_of(found, block.path, body, block.carets)
+    is_pointed_out = word != "end" and fences.is_pointed_out(found.text, opening) and not found.has_file(block.path)
+    is_bare = not word and closing > body and not is_pointed_out and fences.is_bare_end(found, closing, block.path)
     if word == "end" or is_bare:
         found.note_end(block, is_bare=is_bare)
         _add_file(found, FileReplacement(block.path, found.text[body:closing], block.line), block.carets)
@@ -295,26 +295,25 @@ def _read_edits(found: Findings, block: Block, position: int) -> int:
     text, edits = found.text, []
     carets, word, body = fences.split_fence(text, position)
     while word == "find":
-        line, last = found.line_at(position), None
-        position = fences.closing_of(found, block.path, body, carets)
-        find = text[body:position]
-        _, word, body = fences.split_fence(text, position)
+        line, last, start = found.line_at(position), None, body
+        position, word, body = fences.closing_of(found, block.path, start, carets)
+        find = text[start:position]
         if word == "to":
-            position = fences.closing_of(found, block.path, body, carets)
-            last = text[body:position]
-            _, word, body = fences.split_fence(text, position)
+            start = body
+            position, word, body = fences.closing_of(found, block.path, start, carets)
+            last = text[start:position]
         if word != "replace":
             return fences.reject_inner_fence(found, block, position)
-        position = fences.closing_of(found, block.path, body, carets)
-        if short := _SHORT_FIND.search(text, body, position):
+        start = body
+        position, word, body = fences.closing_of(found, block.path, start, carets)
+        if short := _SHORT_FIND.search(text, start, position):
             found.reject(found.line_at(short.start()), "unclear-edit", fences.unequal_carets(short, carets), block.path)
         if find and last != "":
-            edits.append(Edit(find, text[body:position], line, last or ""))
+            edits.append(Edit(find, text[start:position], line, last or ""))
         else:
             part = "last part of the find (after ^^^to)" if find else "find"
             message = f"the {part} is empty: write lines of the file there, and in the replace those that stay"
             found.reject(line, "empty-find", message, block.path)
-        _, word, body = fences.split_fence(text, position)
     if word != "end":
         return fences.reject_inner_fence(found, block, position)
     found.note_end(block)

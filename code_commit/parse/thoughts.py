@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from code_commit.changes import Reasons, RunWarning, quoted
 from code_commit.grammar import EDITING, SHORTEST_FENCE
-from code_commit.marks import Mark, fenced_marks, find_marks, may_have_marks
+from code_commit.marks import Mark, fenced_mark, find_marks, may_have_marks
 from code_commit.parse import fences
 from code_commit.regex import regex
 
@@ -104,24 +104,22 @@ def _find_faults(marks: Sequence[Mark], openings: Sequence[int], dropped: int) -
 
 def _outline(text: str) -> tuple[list[int], list[_Span]]:
     """Return where blocks open, and the texts outside of closed blocks; none where too many are not closed."""
-    glued = fenced_marks(text, SHORTEST_FENCE)
     openings: list[int] = []
     spans: list[_Span] = []
     position, is_draft, unclosed = int(text.startswith("\ufeff")), False, 0
-    if tokens := fences.BEGINS_WITH_TOKENS.match(text, position):
-        glued = sorted({*glued, tokens.end()})
-    at_line = -1
+    tokens = fences.BEGINS_WITH_TOKENS.match(text, position)
+    after_tokens, at_line = tokens.end() if tokens else -1, -1
     while position < len(text) and unclosed < _MOST_UNCLOSED:
         if at_line < position:
             at_line = fences.next_opening(text, position)
-        opening = at_line
-        if (at := bisect_left(glued, position)) < len(glued):
-            opening = min(opening, glued[at])
+        opening = fenced_mark(text, SHORTEST_FENCE, position, at_line)
+        if position <= after_tokens:
+            opening = min(opening, after_tokens)
         spans.append(_Span(position, opening, is_draft))
-        _, name, position = fences.split_fence(text, opening)
+        carets, name, position = fences.split_fence(text, opening)
         is_draft = False
         if opening < len(text) and not fences.is_inner(name):
-            end = _end_of_block(text, opening)
+            end = _end_of_block(text, carets, position)
             if end or not fences.is_pointed_out(text, opening):
                 openings.append(opening)
                 is_draft = not end
@@ -130,9 +128,8 @@ def _outline(text: str) -> tuple[list[int], list[_Span]]:
     return (openings, spans) if unclosed < _MOST_UNCLOSED else ([], [])
 
 
-def _end_of_block(text: str, opening: int) -> int:
+def _end_of_block(text: str, carets: int, body: int) -> int:
     """Return where the text after a closed block begins, 0 if the block is not closed."""
-    carets, _, body = fences.split_fence(text, opening)
     closing = fences.closing_fence(text, body, carets)
     _, word, after = fences.split_fence(text, closing)
     if word == "delete" and closing == body:
