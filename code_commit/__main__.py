@@ -18,8 +18,10 @@ def command(*, for_agent: bool = False) -> None:
     if sys.getfilesystemencoding() != "utf-8" and sys.executable:
         _start_in_utf8_mode()
     clean_import_path()
+    words = len(sys.argv)
     mistake = _change_folder(sys.argv)
-    clean_import_path()
+    if len(sys.argv) < words:
+        clean_import_path()
     if sys.argv[1:2] == ["fleet"] and not sys.flags.isolated:
         os.execv(sys.executable, [*own_command(), *sys.argv[1:]])  # noqa: S606 - Dask starts its workers with our flags
     import signal  # only now: it imports others

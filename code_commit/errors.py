@@ -22,14 +22,12 @@
 A failing build is no exception: the loop goes on from it (exit code 1, `build_failed`).
 """
 
-from __future__ import annotations  # types cost no time at start-up
-
 import errno
 from typing import NamedTuple
 
 from code_commit.status import Status
 
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # types cost no time at start-up; typing would compile those of a NamedTuple that are texts
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
@@ -76,7 +74,7 @@ def in_words(message: Message, word: Word = as_option) -> str:
     return "".join(word(part) if isinstance(part, Named) else part for part in message)
 
 
-def in_lines(messages: Iterable[Message], mark: str = "") -> Message:
+def in_lines(messages: "Iterable[Message]", mark: str = "") -> Message:
     """Return messages one below the other, each of their lines after a mark."""
     lines: list[str | Named] = []
     for message in messages:
@@ -91,8 +89,8 @@ class CodeCommitError(Exception):
     Its parts are the arguments. A caller that is no command line asks for its own words of what they name.
     """
 
-    exit_code: ClassVar[int]
-    status: ClassVar[Status]
+    exit_code: "ClassVar[int]"
+    status: "ClassVar[Status]"
     complaint: str = ""  # the message of the command line, where that is not `str()`
 
     def __init__(self, *message: str | Named) -> None:
@@ -170,7 +168,7 @@ class ApplyError(MachineError):
 class LogError(MachineError):
     """A file or folder of the log could not be written, read or removed."""
 
-    def __init__(self, path: Path, error: OSError, verb: str = "used") -> None:
+    def __init__(self, path: "Path", error: OSError, verb: str = "used") -> None:
         advice = "; free some space there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         super().__init__(f"the log file {path} cannot be {verb}: {error.strerror}{advice}")
 

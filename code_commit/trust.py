@@ -41,8 +41,8 @@ def own_folders(root: str) -> list[str]:
     found: list[str] = []
     for place in (sys.prefix, sys.base_prefix, *([_HOME] if has_the_dependencies else packages)):
         for path in (os.path.abspath(place), os.path.realpath(place)):
-            is_new = not any(is_inside(path, folder) for folder in found)
-            if is_new and f"{path}/".startswith(f"{top}/") and not is_inside(root, path):
+            is_new = f"{path}/".startswith(f"{top}/") and not any(is_inside(path, folder) for folder in found)
+            if is_new and not is_inside(root, path):
                 found.append(path)
     return found
 
