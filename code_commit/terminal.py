@@ -23,7 +23,7 @@ _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
 
 _ERASED = "\x18"  # marks the erased rest of a line: CAN, which no reader uses
 
-TAIL_BYTES = 8192
+TAIL_BYTES = 65_536  # of an output that is searched for the lines to show
 _TAIL_LINES = 12
 _COLOURS = {"red": 31, "green": 32, "yellow": 33}
 TERMINAL = "/dev/tty"  # the user's own terminal, wherever the streams of this process lead
@@ -125,12 +125,10 @@ def aligned(rows: Sequence[Sequence[str]], texts: Collection[int] = (0,)) -> lis
     ]
 
 
-def last_lines(output: bytes, file: str = "") -> list[str]:
-    """Return the last lines of a build's output as a terminal shows them, below the file that has the others."""
+def last_lines(output: bytes) -> list[str]:
+    """Return the last lines of a program's output as a terminal shows them."""
     text = render(output[-TAIL_BYTES:]).rstrip().expandtabs()
-    lines = text.split("\n") if text else []
-    above = [f"[... the lines before are in {file} ...]"] if file and len(lines) > _TAIL_LINES else []
-    return above + lines[-_TAIL_LINES:]
+    return text.split("\n")[-_TAIL_LINES:] if text else []
 
 
 def coloured(text: str, colour: str, stream: TextIO) -> str:

@@ -17,7 +17,6 @@ ELSEWHERE = {
     "codebase/grammars.py": "codebase/test_outline.py",
     "codebase/languages.py": "codebase/test_outline.py",
     "codebase/make.py": "commands/test_rollup.py",
-    "codebase/passed.py": "codebase/test_additions.py",
     "codebase/patterns.py": "codebase/test_outline.py",
     "codebase/select.py": "commands/test_rollup.py",
     "codebase/syntax.py": "codebase/test_outline.py",

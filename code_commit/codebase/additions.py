@@ -15,11 +15,11 @@ from urllib.parse import unquote
 from code_commit.changes import RejectedResponseError, in_words
 from code_commit.codebase.near import is_test
 from code_commit.codebase.parts import FileRequest, find_part, read_requests
-from code_commit.codebase.passed import failed_lines, without_passed
 from code_commit.codebase.select import Selection, find_marked, fit_names, list_files, read_files
 from code_commit.codebase.text import part_of
 from code_commit.errors import NotSetUpError
 from code_commit.git import repository_options
+from code_commit.outputs import failed_lines, without_passed
 from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.regex import regex

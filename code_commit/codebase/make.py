@@ -92,9 +92,9 @@ def _names_of_whole(survey: "Survey", choice: "Choice") -> Iterator[str]:
 def _survey(project: Project, selection: Selection, redactor: Redactor, request: CodebaseRequest) -> "Survey":
     """Read all files once, those that build.sh names first. Raises NotSetUpError where there are none."""
     from code_commit.codebase.additions import named_files
-    from code_commit.codebase.passed import failed_lines, without_passed
     from code_commit.codebase.rank import survey_files
     from code_commit.codebase.task import with_names_of
+    from code_commit.outputs import failed_lines, without_passed
 
     selection.takes_large = request.edits
     script = next(read_files(project.root, {BUILD_SCRIPT}.intersection(selection.names), redactor, Selection()), None)

@@ -15,11 +15,12 @@ from code_commit.check.tree import note_lost_failures
 from code_commit.commands import add_task
 from code_commit.commands.output import answering, output_of, print_coloured, print_json
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NoKeyError, NotSetUpError, Word, as_option
+from code_commit.outputs import telling_lines
 from code_commit.project import Project
 from code_commit.runs.record import BuildResult
 from code_commit.runs.words import count, ending_of
 from code_commit.settings import OPTIONS, Options, add_settings
-from code_commit.terminal import coloured, last_lines, shown, terminal_width, wrapped
+from code_commit.terminal import TAIL_BYTES, coloured, shown, terminal_width, wrapped
 
 DESCRIPTION = """\
 Makes every check that a run makes before it starts, with the same options, and
@@ -143,7 +144,7 @@ def _build(project: Project, ready: RunPlan, warn: Callable[[str], object]) -> t
     printed = (head + gap + tail).decode("utf-8", "replace")
     if result.passed:
         return Check("build", None, ending_of(result)), result, printed
-    output = [f"| {line}" for line in last_lines(bytes(head + tail))]
+    output = [f"| {line}" for line in telling_lines(bytes(head + tail)[-TAIL_BYTES:])]
     return Check("build", f"fails: {ending_of(result)}", output=output), result, printed
 
 

@@ -17,7 +17,6 @@ from code_commit.codebase.mentions import show_mentions
 from code_commit.codebase.near import is_test
 from code_commit.codebase.outline import LONG
 from code_commit.codebase.parts import FileRequest, find_part
-from code_commit.codebase.passed import without_passed, without_progress
 from code_commit.codebase.rank import Survey, rank, within
 from code_commit.codebase.select import EXCLUDED, CodebaseRequest, Selection
 from code_commit.exchange import CHARACTERS_PER_TOKEN
@@ -29,6 +28,7 @@ from code_commit.llm.local import with_window
 from code_commit.llm.models import UNLIMITED, longest_prompt
 from code_commit.llm.money import require_money
 from code_commit.llm.vendor import LlmConfig, estimate_tokens
+from code_commit.outputs import without_passed, without_progress
 from code_commit.prompts.layout import load_system_prompt, may_change, repeat_task, split_closing
 from code_commit.runs.log import QUERY_OF_RUN, RunLog, open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress

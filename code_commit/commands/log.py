@@ -23,6 +23,7 @@ from code_commit.commands.results import RESULTS, Result, counting, read_lines
 from code_commit.commands.stats import Comparison, StatsRun, collect, runs_of_fleet, stats_table
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import is_folder, read_ends, read_regular_file
+from code_commit.outputs import telling_lines
 from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.runs import words
@@ -49,7 +50,7 @@ from code_commit.runs.record import (
 from code_commit.settings import POSITIVE_NUMBER
 from code_commit.sources import load_settings
 from code_commit.status import Status
-from code_commit.terminal import TAIL_BYTES, aligned, last_lines, shown, terminal_width, wrapped
+from code_commit.terminal import TAIL_BYTES, aligned, shown, terminal_width, wrapped
 from code_commit.trust import outside_environment
 
 if TYPE_CHECKING:
@@ -310,9 +311,9 @@ def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord, redactor: 
 
 
 def _build_tail(path: Path, redactor: Redactor) -> Iterator[str]:
-    """Yield the last lines of a build's output as a terminal shows them: a key may be whole again in them."""
+    """Yield the lines of a failed build that tell most, as a terminal shows them: a key may be whole again in them."""
     try:
-        lines = last_lines(read_ends(path, 0, TAIL_BYTES).tail, f"{path.name} of the log")
+        lines = telling_lines(read_ends(path, 0, TAIL_BYTES).tail, f"{path.name} of the log")
     except OSError:
         lines = ["(the build's log is gone)"]
     yield from (f"    | {redactor.redact_text(line)}" for line in lines)

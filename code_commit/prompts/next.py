@@ -14,11 +14,11 @@ from code_commit.codebase.additions import (
     show_unseen,
 )
 from code_commit.codebase.parts import carried_ranges
-from code_commit.codebase.passed import without_passed
 from code_commit.codebase.text import Codebase, part_of, read_sections, render
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt, weigh
 from code_commit.files import Tree, decode_text
+from code_commit.outputs import without_passed
 from code_commit.paths.secrets import explain_secret
 from code_commit.project import Project
 from code_commit.prompts.dialogue import Turn

@@ -11,6 +11,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Self, TextIO
 
 from code_commit import terminal
+from code_commit.outputs import telling_lines
 from code_commit.redaction import Redactor
 from code_commit.runs import words
 from code_commit.runs.list import argument_of
@@ -99,7 +100,7 @@ class Progress:
         self._warned = len(record.warnings)
         if event == "finished" and not self.verbose and _ends_with_failed_build(record):
             name = f"{record.attempts[-1].number}-build.txt" if record.attempts else FIRST_BUILD
-            self.say("\n".join(f"  | {line}" for line in terminal.last_lines(self._output, f"{name} of the log")))
+            self.say("\n".join(f"  | {line}" for line in telling_lines(self._output, f"{name} of the log")))
         for number, line in enumerate(lines):
             self.say(line, _colour(record, event) if number == 0 or event == "warned" else "")
         self.say(_way_to_apply(record) if event == "finished" else "", is_command=True)

@@ -10,7 +10,7 @@ import pytest
 from command import Run, git, recorded, the_log
 
 from code_commit.codebase.additions import named_files
-from code_commit.codebase.passed import without_progress
+from code_commit.outputs import without_progress
 
 ROOT = "/home/me/my shop"
 PATHS = [

@@ -437,5 +437,5 @@ def test_an_undo_and_what_it_put_back_stay_as_long_as_each_other(log_of, project
 def test_the_last_lines_of_a_build_name_the_file_with_those_before(lines, is_cut, tmp_path: Path):
     (tmp_path / "2-build.txt").write_text("".join(f"{number}\n" for number in range(lines)))
     above, *_ = shown = [*_build_tail(tmp_path / "2-build.txt", Redactor(()))]
-    assert (above == "    | [... the lines before are in 2-build.txt of the log ...]") == is_cut
+    assert (above == "    | [... the other lines are in 2-build.txt of the log ...]") == is_cut
     assert shown[-12:] == [f"    | {number}" for number in range(lines - 12, lines)]

@@ -160,7 +160,7 @@ def test_a_run_that_fails_ends_with_the_last_lines_of_its_build(columns, root: P
     text = " ".join(" ".join(rows).split())
     assert all(" ".join(line.split()) in text for line in LAST_LINES)
     assert "line 8 " not in text
-    assert "| [... the lines before are in 1-build.txt of the log ...] | line 9 " in text
+    assert "| [... the other lines are in 1-build.txt of the log ...] | line 9 " in text
     assert key not in text
     words = "The build fails after 1 attempt: 1 file changed in .* See: code-commit log --open."
     assert re.search(f"key: .* {words} The changes stay until code-commit undo. .exit code 1.$", text)

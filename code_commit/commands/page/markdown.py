@@ -10,12 +10,12 @@ from contextlib import suppress
 from code_commit.commands.page.changes import FileDiff
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.files import read_ends
+from code_commit.outputs import telling
 from code_commit.runs import words
 from code_commit.runs.record import FIRST_BUILD, Attempt
-from code_commit.terminal import render, shown
+from code_commit.terminal import TAIL_BYTES, render, shown
 
 TAIL_LINES = 60
-TAIL_BYTES = 16_000
 MOST_ITEMS = 50
 MOST_CHARACTERS = 500
 
@@ -58,7 +58,8 @@ def _lines(run: LoggedRun) -> Iterator[str]:
         name = [*built][-1]
         with suppress(OSError):
             output = run.redactor.redact_cut(render(read_ends(run.folder / name, 0, TAIL_BYTES).tail))
-            yield from _block(f"The end of {name}", output.rstrip("\n").split("\n")[-TAIL_LINES:])
+            lines = output.rstrip("\n").split("\n")
+            yield from _block(f"From {name}", [lines[number] for number in telling(lines, TAIL_LINES)])
 
 
 def _summary(attempt: Attempt) -> str:

@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from code_commit.commands.page.changes import FileDiff, Hunk, Line
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.files import CHUNK, open_regular, read_ends
+from code_commit.outputs import telling
 from code_commit.regex import regex
 from code_commit.terminal import render, shown
 
@@ -28,7 +29,7 @@ MOST_OF_FILE = 600_000  # characters of markup
 MOST_BYTES = 512_000  # that are read from the ends of all outputs: the errors are there
 MOST_LINES = 6_000  # of each of them
 SEARCHED_LINES = 300  # last lines that are searched for the first error
-LAST_LINES = 12
+LAST_LINES = 1_000  # that are searched for what tells most
 _NAMES = {"nf": "f", "fm": "f", "nc": "f", "nd": "f", "nb": "b", "bp": "b", "na": "b", "nt": "k", "ow": "k", "no": "m"}
 _NO_MARKS = ((0, 0), (0, 0))
 _ERROR = regex(r"(?i)(?<![\w/])(\w*error|fatal|fail(ed|ure|ures)?|panicked|traceback|\w*exception|undefined)\b|✗")
@@ -205,11 +206,11 @@ def _shared(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 class BuildView(NamedTuple):
-    """The end of an output as markup, after `left_out` lines; `last` are its last lines."""
+    """The end of an output as markup, after `left_out` lines; `telling` are the lines that tell most of a failure."""
 
     left_out: int
     lines: Markup
-    last: Markup
+    telling: Markup
 
 
 def build_view(run: LoggedRun, name: str, outputs: int) -> BuildView | None:
@@ -227,7 +228,8 @@ def build_view(run: LoggedRun, name: str, outputs: int) -> BuildView | None:
     lines = lines[-MOST_LINES:]
     error = _error_line(lines[-SEARCHED_LINES:])
     html = [_line_html(number, line, is_error=number == error) for number, line in lines]
-    return BuildView(left_out, _markup(html), _markup(html[-LAST_LINES:]))
+    last = html[-LAST_LINES:]
+    return BuildView(left_out, _markup(html), _markup([last[number] for number in telling(texts[-LAST_LINES:])]))
 
 
 def _count_lines(path: Path, size: int) -> int:

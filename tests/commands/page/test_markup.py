@@ -84,7 +84,7 @@ def test_a_long_output_is_shown_from_its_end_with_its_own_numbers(tmp_path):
     view = build_view(LoggedRun(tmp_path, tmp_path, record, "success", Redactor([])), "1-build.txt", 1)
     assert view.left_out == 54_000
     assert view.lines.startswith("<span data-n=54001>line 054001")
-    assert view.last.endswith(" class=error>line 060000\n</span>")
+    assert view.telling.endswith(" class=error>line 060000\n</span>")
     view = build_view(LoggedRun(tmp_path, tmp_path, record, "success", Redactor([])), "1-build.txt", 100)
     first = view.left_out + 1
     assert view.lines.startswith(f"<span data-n={first}>line {first:06}")

@@ -168,10 +168,10 @@ def test_a_failed_run_shows_the_end_of_its_build_first(project_folder: Path, run
     (project_folder / "build.sh").write_text("#!/bin/sh\nseq -f 'line %g' 40\necho 'error: <b>'\nexit 3\n")
     recorded_run(project_folder, run_code_commit, ["^^^ok.txt\nok\n^^^end\n"], "--max-repairs", "0")
     text = Page(page_of(project_folder)).text
-    end = text.split("End of the build output of attempt 1")[1].split("Full output")[0]
+    end = text.split("From the build output of attempt 1")[1].split("Full output")[0]
     assert next(line for line in end.split("\n") if line) == "line 31"
     assert "error: <b>\n[build.sh: exit code 3" in end
-    assert text.index("End of the build output") < text.index("Changes of the whole run") < text.index("Build output")
+    assert text.index("From the build output") < text.index("Changes of the whole run") < text.index("Build output")
 
 
 def test_changed_tests_are_those_of_the_whole_run(project_folder: Path, run_code_commit: Run):
@@ -382,8 +382,8 @@ def test_no_piece_of_a_key_stands_where_a_line_was_cut(place, project_folder: Pa
 
 def test_a_rejected_answer_after_a_failed_build_hides_nothing(project_folder: Path, run_code_commit: Run):
     recorded_run(project_folder, run_code_commit, ["^^^ok.txt\nno\n^^^end\n", "I cannot.\n"], "--max-repairs", "1")
-    assert "End of the build output of attempt 1" in Page(page_of(project_folder)).text
-    assert "### The end of 1-build.txt" in export_log(find_project(project_folder), Arguments(markdown=True)).decode()
+    assert "From the build output of attempt 1" in Page(page_of(project_folder)).text
+    assert "### From 1-build.txt" in export_log(find_project(project_folder), Arguments(markdown=True)).decode()
 
 
 @pytest.mark.sweep
