@@ -84,7 +84,8 @@ class Builder(AbstractContextManager["Builder"]):
         if result.passed:
             return result
         end = bytes(tail)
-        missing, full = self._missing(end, result.shell_code), find_full_disk(end, self._files_with)
+        missing = self._missing(end, result.shell_code, environment.get("PATH", ""))
+        full = find_full_disk(end, self._files_with)
         return replace(result, refused=self._refusal(end), missing=missing, full=full)
 
     @contextmanager
@@ -119,7 +120,7 @@ class Builder(AbstractContextManager["Builder"]):
         has_network = self._sandbox.mode == "guard" or self._sandbox.network
         return find_refusal(tail, Places(self._project.root, kept, writable, has_network), self._files_with)
 
-    def _missing(self, tail: bytes, exit_code: int | None) -> str:
+    def _missing(self, tail: bytes, exit_code: int | None, path: str) -> str:
         """Return the program or module of build.sh that is not installed; "" where an answer may supply it."""
 
         def has(name: str) -> bool:
@@ -127,7 +128,9 @@ class Builder(AbstractContextManager["Builder"]):
 
         with suppress(OSError, UnansweredError):
             script = read_regular_file(self._project.build_script).decode("utf-8", "replace")
-            return find_missing(tail, exit_code, script, has)
+            folders = (Path(folder) for folder in path.split(os.pathsep))
+            in_project = any(not each.is_absolute() or each.is_relative_to(self._project.root) for each in folders)
+            return find_missing(tail, exit_code, script, has, looks_in_project=in_project)
         return ""
 
     def _files_with(self, words: str) -> dict[str, str]:

@@ -52,8 +52,13 @@ _NO_MODULE = regex(r"^\S*python[\d.]*: No module named '?(\w+)")
 """The message of a shell on a command of build.sh, that of a program such as `env` on one that build.sh has it call,
 and that of `python -m`: each names what is not installed."""
 _COMMAND_NOT_FOUND = 127  # the exit code of a shell: POSIX, Shell Command Language, 2.8.2
-_SUPPLIES = regex(r"\b(?:add|ci|get|install|restore|run|source|sync|activate|PATH)\b")
-"""The words of a command by which a file of the project may supply it."""
+_SUPPLIES = regex(r"(?m)\b(?:add|ci|get|install|restore|source|sync|activate|PATH)\b|(?:^|[;&|])\s*(?:\.|eval)\s")
+_RUNS = regex(r"\b(?:exec|run)\b")
+_INTO_PROJECT = regex(r"\b(?:npm|pnpm|yarn|bun|composer)\b(?![^\n;&|]*(?:\s-g|global|link|PATH))[^\n;&|]*")
+_BEGINS = regex(r"[^\n;&|]*\Z")
+"""The words of a command by which a file of the project may supply another, or the one that it runs; and commands that
+install into the project, where a shell looks for programs only if a folder of it is in PATH.
+"""
 _NAME = regex(r"'([^']+)'|\"([^\"]+)\"|\u2018([^\u2019]+)\u2019|([^\s'\"`,:;()\[\]]+)")
 
 
@@ -170,11 +175,14 @@ def _is_own(words: str, message: str, lines: Sequence[str], files_with: Callable
     )
 
 
-def find_missing(tail: bytes, exit_code: int | None, script: str, has: Callable[[str], bool]) -> str:
+def find_missing(
+    tail: bytes, exit_code: int | None, script: str, has: Callable[[str], bool], *, looks_in_project: bool = False
+) -> str:
     """Return the program or module that build.sh calls and that is not installed; "" where an answer may supply it.
 
     `script` is the text of build.sh, which no answer changes. `has` tells whether the project has a file or folder of a
-    name. A shell says in any words that it did not find a command, and with the exit code; another command may follow.
+    name, `looks_in_project` whether a folder of it is in PATH. A shell says in any words that it did not find a
+    command, and with the exit code; another command may follow.
     """
     lines = _last_lines(tail)
     code = re.sub(r"(?m)(?:^|(?<=\s))#.*", "", script)
@@ -186,6 +194,11 @@ def find_missing(tail: bytes, exit_code: int | None, script: str, has: Callable[
             before = rf"(?<![\w-]){re.escape(found['caller'])}\b[^\n]*?{before}"
         name = next(filter(None, found.groups()[::-1]), "") if found else ""
         called = name and re.search(rf"{before}{re.escape(name)}(?![\w.-])", code)
-        if called and not has(name) and not _SUPPLIES.search(code[: called.end()].removesuffix(name)):
+        if not called or has(name):
+            continue
+        before = code[: called.end()].removesuffix(name)
+        steps = before if looks_in_project else _INTO_PROJECT.sub("", before)
+        own = _BEGINS.search(before)
+        if not (_SUPPLIES.search(steps) or (own and _RUNS.search(own[0]))):
             return name
     return ""

@@ -232,6 +232,20 @@ MISSING = {
     "one of the project": ("python3 -m own.main\n", "/usr/bin/python3: No module named own\n", ""),
     "one that the code imports": ("python3 a.py\n", "ModuleNotFoundError: No module named 'yaml'\n", ""),
     "a script's": ("sh run.sh\n", "run.sh: 1: cargo: not found\n", ""),
+    "one after tests": ("npm run test\ncargo test\n", "./build.sh: line 2: cargo: command not found\n", "cargo"),
+    "one after an install into the project": (
+        "if [ ! -d node_modules ]; then npm ci; fi\nenv CI=1 npm run test\ncargo test\n",
+        "./build.sh: line 3: cargo: command not found\n",
+        "cargo",
+    ),
+    "one that npm installs": ("npm install -g .\ntool\n", "./build.sh: line 2: tool: command not found\n", ""),
+    "one of npm's folder": (
+        'npm ci\nexport PATH="$PWD/node_modules/.bin:$PATH"\ntsc\n',
+        "./build.sh: line 3: tsc: command not found\n",
+        "",
+    ),
+    "one that another file tells": (". ./env.sh\ntool\n", "./build.sh: line 2: tool: command not found\n", ""),
+    "one of pip beside npm": ("npm ci\npip install .\nruff\n", "./build.sh: line 3: ruff: command not found\n", ""),
     "in other words": ("set -e\ncargo test\n", "./build.sh: Zeile 2: cargo: Kommando nicht gefunden.\n", "cargo"),
     "behind a folder that is closed": ("cargo test\n", "./build.sh: 1: cargo: Permission denied\n", "cargo"),
     "zsh": ("cargo test\n", "./build.sh:1: command not found: cargo\n", "cargo"),
@@ -248,6 +262,12 @@ def test_what_build_sh_calls_and_no_answer_can_supply_is_missing(script: str, ou
     assert find_missing(output.encode(), 127, script, lambda name: name == "own") == missing
     in_words = missing if "ound" in output or "No module" in output else ""
     assert find_missing(output.encode(), 1, script, lambda name: name == "own") == in_words
+
+
+def test_a_program_may_come_from_a_folder_of_the_project_in_path():
+    said, script = b"./build.sh: line 2: tsc: command not found\n", "npm ci\ntsc\n"
+    assert find_missing(said, 127, script, lambda _: False) == "tsc"
+    assert find_missing(said, 127, script, lambda _: False, looks_in_project=True) == ""
 
 
 @pytest.mark.parametrize("first", [True, False])
