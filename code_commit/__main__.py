@@ -60,7 +60,7 @@ def _change_folder(arguments: list[str]) -> str:
             continue
         end = place + (2 if word == "-C" else 1)
         if end > len(arguments):
-            return "argument -C: expected one argument; name a folder after it"
+            return "-C needs a value: -C DIR"
         folder = arguments[end - 1] if word == "-C" else word[2:].removeprefix("=")
         try:
             os.chdir(folder)

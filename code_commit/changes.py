@@ -153,8 +153,13 @@ class FilesAskedError(RejectedResponseError):
         self.names = names
         listed = _listed(names)
         super().__init__([Violation("", line, "asked", f"it asks to see files, and changes nothing: {listed}")])
-        way = "Name them in the task, and let the prompt show them with --rollup fit."
-        self.complaint = f"the answer asks to see files and changes nothing: {listed}\n{way}"
+        self._what = f"the answer asks to see files and changes nothing: {listed}"
+        self.complaint = f"{self._what}\nName them in the task, and let the prompt show them with --rollup fit."
+
+    def tell_shown(self) -> None:
+        """Let the run's end say that the prompt of the answer shows all of the files."""
+        way = "Say in the task what to change there, or use another --model."
+        self.complaint = f"{self._what}\nThe prompt already shows them whole. {way}"
 
     def name_missing(self, paths: Sequence[str]) -> None:
         """Let the run's end name those of the paths that are not there."""

@@ -213,6 +213,12 @@ def telling_lines(output: bytes, file: str = "") -> list[str]:
     return above + rows
 
 
+def failure_line(output: bytes) -> str:
+    """Return the first of the lines that tell most which tells a failure with its reason; else the last one."""
+    rows = telling_lines(output)
+    return next((row for number, row in enumerate(rows) if _tells_reason(rows[number:])), rows[-1] if rows else "")
+
+
 def telling(lines: Sequence[str], most: int = _MOST) -> list[int]:
     """Return the numbers of the lines of a failed build that tell most, `most` of them.
 

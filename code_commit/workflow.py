@@ -40,7 +40,7 @@ from code_commit.status import Status
 from code_commit.terminal import shown
 from code_commit.verify import verify_changes
 from code_commit.verify.notes import suspect_notes
-from code_commit.views import Sight
+from code_commit.views import Sight, Whole
 
 
 def attempt_loop(run: Run) -> RunRecord:
@@ -125,7 +125,10 @@ def verify_response(run: Run, response: Response, shows: Sight | None, attempt: 
     except FilesAskedError as asked:
         run.log.add_warnings(reasons.warnings)
         attempt.asked(asked.names)
-        asked.name_missing([path for path in read_requests(asked.names, ()) if not run.plan.project.has(path)])
+        paths, views = [*read_requests(asked.names, ())], shows.views if shows else {}
+        if all(isinstance(views.get(path), Whole) for path in paths):
+            asked.tell_shown()
+        asked.name_missing([path for path in paths if not run.plan.project.has(path)])
         raise
     except RejectedResponseError as rejection:
         if rejection.may_be_meant:

@@ -41,7 +41,7 @@ MISSPELT = {
     "an option of a run": (["rollup", "-m", "x"], "unrecognized arguments: -m, an option of `run`, not of `rollup`"),
     "a setting of a fleet's tasks": (
         ["fleet", "--base-url", "x"],
-        "arguments: --base-url, an option of `run`: here it is --setting base_url=VALUE",
+        "arguments: --base-url, an option of `run`: here use --setting base_url=VALUE",
     ),
     "an option that another resembles": (["init", "--quiet"], "arguments: --quiet, an option of `run`, not of `init`"),
     "a value": (["--sandbox", "strct"], "must be one of auto, off, guard, strict; did you mean 'strict'?"),
@@ -122,7 +122,10 @@ BEFORE = {
     "the end of options": (["--", "undo"], "-- stands before the command; leave it out\n"),
     "after another folder": (["-C", ".", "--dry-run", "undo"], "--dry-run is an option of `run`, not of `undo`"),
     "both": (["--dry-run", "--", "undo"], "-- stands before the command; leave it out\n"),
-    "of a fleet": (["--allow", "x", "fleet", "--schema"], "--allow is an option of `run`, not of `fleet`"),
+    "of a fleet": (
+        ["--allow", "x", "fleet", "--schema"],
+        "--allow is an option of `run`, not of `fleet`; there use --setting allow=VALUE\n",
+    ),
 }
 
 
@@ -215,10 +218,23 @@ def test_no_module_of_the_folder_that_is_gone_to_is_imported(
     assert (done.returncode, done.stdout) == (0, "No run yet.\n"), done.stderr
 
 
+NO_VALUE = {
+    "no word": (["-m"], "-m needs a value: -m TEXT; see code-commit --help"),
+    "an option": (["repair", "-m", "--json"], "-m needs a value: -m TEXT; see code-commit repair --help"),
+    "a choice": (["--sandbox"], "--sandbox needs a value: --sandbox auto|off|guard|strict; see code-commit --help"),
+    "an argument": (["completion"], "the following arguments are required: SHELL; see code-commit completion --help"),
+}
+
+
+@pytest.mark.parametrize(("words", "told"), NO_VALUE.values(), ids=NO_VALUE)
+def test_an_option_without_its_value_tells_how_it_is_written(words: list[str], told: str):
+    assert refusal(words) == told
+
+
 @pytest.mark.parametrize("words", [["-C", "nowhere"], ["-Cnowhere"], ["-C=nowhere"], ["-C"]])
 def test_a_folder_that_cannot_be_gone_to_is_told(words, tmp_path: Path, run_code_commit: Run):
     done = run_code_commit(tmp_path, "log", *words)
-    told = "cannot go to 'nowhere': No such file" if len("".join(words)) > 2 else "argument -C: expected one argument"
+    told = "cannot go to 'nowhere': No such file" if len("".join(words)) > 2 else "-C needs a value: -C DIR"
     assert (done.returncode, told in done.stderr) == (2, True), done.stderr
 
 

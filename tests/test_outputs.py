@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from code_commit.outputs import telling_lines
+from code_commit.outputs import failure_line, telling_lines
 from code_commit.terminal import render
 
 OUTPUTS = Path(__file__).parent / "build_outputs"
@@ -70,6 +70,12 @@ ENDS = {
 @pytest.mark.parametrize("lines", ENDS.values(), ids=ENDS)
 def test_the_last_lines_are_shown_where_they_tell_a_reason_or_none_does(lines: list[str]):
     assert telling_lines("\n".join(lines).encode()) == lines[-MOST:]
+
+
+def test_the_line_of_a_failure_is_its_first_or_the_last_one():
+    output = (OUTPUTS / "node-tap.txt").read_bytes()
+    assert failure_line(output) == "    not ok 4 - adds case 3"
+    assert (failure_line(b"one\ntwo\n"), failure_line(b"\n")) == ("two", "")
 
 
 def test_blank_lines_and_further_lines_of_a_stack_make_room():

@@ -46,7 +46,8 @@ def read_task(project: Project, given: str | None, command: str = "run") -> str:
         otherwise = () if command == "rollup" else (", or give it with ", TASK)
         return read_text(project.query_file, ("write the task into it", *otherwise))
     if not given.strip():
-        raise NotSetUpError("the task is empty: describe it with ", TASK)
+        way = "leave it out, or describe it with " if command == "repair" else "describe it with "
+        raise NotSetUpError(f"the task is empty: {way}", TASK)
     if given.encode("utf-8", "ignore").decode() != given:
         raise NotSetUpError("the task is not valid UTF-8: describe it with ", TASK)
     return given

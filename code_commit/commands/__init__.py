@@ -213,6 +213,12 @@ RUN = {"flag": "", "nargs": "?"}
 HOW_NAMED = "the beginning of its name, latest, or -1, -2 from the end"  # as `find_run_folders` reads it
 
 
+def _as_fleet_settings(names: Sequence[str]) -> str:
+    """Return the options of the main job as a fleet takes them; "" where it takes none of them."""
+    settings = [name[2:].replace("-", "_") for name in names]
+    return " ".join(f"--setting {setting}=VALUE" for setting in settings if setting in SETTINGS)
+
+
 class _Misplaced(argparse._SubParsersAction):  # type: ignore[type-arg] # noqa: SLF001 - the action of add_subparsers
     """Refuses a command that is not the first word."""
 
@@ -265,7 +271,8 @@ class CommandParser(argparse.ArgumentParser):
         names, command = [action.option_strings[0] for action in given], make_command_parser(words[0])
         if foreign := [name for name in names if not command.has_option(name)]:
             are = "are options" if len(foreign) > 1 else "is an option"
-            self.error(f"{' and '.join(foreign)} {are} of `run`, not of `{words[0]}`")
+            way = _as_fleet_settings(foreign) if words[0] == "fleet" else ""
+            self.error(f"{' and '.join(foreign)} {are} of `run`, not of `{words[0]}`", way and f"; there use {way}")
         if names:
             import shlex  # `--help` does without
 
@@ -281,9 +288,8 @@ class CommandParser(argparse.ArgumentParser):
             return f"; for the latest run, use {self.prog} latest"
         own = self.prog.partition(" ")[2]
         if own and make_command_parser("run").has_option(name):
-            setting = name[2:].replace("-", "_") if own == "fleet" else ""
-            way = f": here it is --setting {setting}=VALUE" if setting in SETTINGS else f", not of `{own}`"
-            return f", an option of `run`{way}"
+            way = _as_fleet_settings([name]) if own == "fleet" else ""
+            return f", an option of `run`{f': here use {way}' if way else f', not of `{own}`'}"
         return did_you_mean("-m" if name == "--message" else name, self._option_string_actions)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -327,6 +333,16 @@ class CommandParser(argparse.ArgumentParser):
         value = self._get_value(action, "--")
         self._check_value(action, value)
         return value
+
+    def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
+        """Return how many words an option takes; refuse one whose value is missing."""
+        try:
+            return super()._match_argument(action, arg_strings_pattern)
+        except argparse.ArgumentError:
+            if not action.option_strings:
+                raise
+            value = "|".join(action.choices or [str(action.metavar)])
+            self.error(f"{action.option_strings[0]} needs a value: {action.option_strings[0]} {value}")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Print the help or the version at once. Raises OutputError, but not for standard error."""

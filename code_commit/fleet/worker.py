@@ -19,6 +19,7 @@ from typing import Any
 from code_commit.api import list_runs, make_redactor, read_changes
 from code_commit.errors import CodeCommitError, MachineError, NoKeyError, NotSetUpError
 from code_commit.files import load_json, read_ends
+from code_commit.fleet import FleetOptions
 from code_commit.fleet.builds import PLAIN_GIT, Source, Workshop, copy_path, find_commit, used_copy
 from code_commit.fleet.clone import DRAIN
 from code_commit.fleet.patches import Patches, digest_of, make_patches
@@ -35,12 +36,14 @@ from code_commit.fleet.tasks import BUILD_ALONE, LIMITS, FleetTask
 from code_commit.fleet.unfinished import STARTS, log_path, starts_file
 from code_commit.git import Repository, UnansweredError, require_utf8_names
 from code_commit.llm.ledger import ROUNDING
+from code_commit.outputs import failure_line
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT
+from code_commit.regex import regex
 from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.runs.words import duration, ending_of
-from code_commit.settings import KEYS_VARIABLE
+from code_commit.settings import KEYS_VARIABLE, SETTINGS
 from code_commit.status import Status
-from code_commit.terminal import TAIL_BYTES, last_lines, shown
+from code_commit.terminal import TAIL_BYTES, shown
 from code_commit.trust import isolated
 
 TASK_PREFIX = "task-"  # the begin of the name of a task's folder
@@ -49,6 +52,7 @@ _BASE = "base-commit.txt"
 _BUILT = "built.json"
 _TASK = "task.json"  # beside the clone: the name of the task's log in OUT, and the base commit
 _INTERRUPTED: Any = {"status": Status.INTERRUPTED, "exit_code": 128 + signal.SIGTERM, "message": "the fleet was ended"}
+_OPTION = regex(r"--(?P<name>[a-z]+(?:-[a-z]+)*)(?: (?P<value>[\w:/]+))?")
 _UNVERIFIED = "green, but not verified by the build with the hidden files: "
 _MACHINE_FAILED: Any = {"status": Status.MACHINE_FAILED, "exit_code": Status.MACHINE_FAILED.exit_code}
 
@@ -75,7 +79,19 @@ def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
         except EndedError:
             outcome = run.outcome()
     seconds = time.monotonic() - begun + run.seconds_before.get(outcome.result.run, 0.0)
-    return outcome._replace(result=replace(outcome.result, seconds=seconds))
+    message = _OPTION.sub(_as_setting, outcome.result.message)
+    return outcome._replace(result=replace(outcome.result, message=message, seconds=seconds))
+
+
+def _as_setting(option: re.Match[str]) -> str:
+    """Word an option that a message of a run names as a fleet takes it; those that a fleet has too stay."""
+    name = option["name"].replace("-", "_")
+    if name not in SETTINGS or name in FleetOptions._fields:
+        return option[0]
+    setting, value = SETTINGS[name], option["value"] or ""
+    is_value = value in setting.choices or value.isupper() or ":" in value
+    form = setting.metavar or "|".join(setting.choices) or "true"
+    return f"--setting {name}={value}" if is_value else f"--setting {name}={form}{f' {value}' if value else ''}"
 
 
 class _Run:
@@ -274,11 +290,14 @@ class _Run:
         return {"status": record.status, "exit_code": record.exit_code, "message": message}
 
     def _last_words(self, record: RunRecord) -> str:
-        """Return the last line of the last build's output, "" where it said nothing; a key may be whole again in it."""
-        with suppress(OSError, IndexError):  # the very last line is its exit code
+        """Return the line that tells of the last build's failure, "" where it said nothing; a key may be whole again in
+        it.
+        """
+        with suppress(OSError):
             if folder := self._log_folder():
                 ends = read_ends(folder / f"{record.attempts[-1].number}-build.txt", 0, TAIL_BYTES)
-                said = make_redactor(self._root).redact_text(last_lines(ends.tail)[-2].strip())
+                output = ends.tail.rstrip().rpartition(b"\n")[0]  # the very last line is its exit code
+                said = make_redactor(self._root).redact_text(failure_line(output).strip())
                 return said[:_LONGEST_REASON]
         return ""
 

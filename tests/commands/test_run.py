@@ -68,6 +68,7 @@ def test_the_task_is_a_file_and_the_rollup_as_it_is(project_folder: Path, run_co
     ("arguments", "told"),
     [
         (["-m", " \n"], "the task is empty: describe it with -m TEXT"),
+        (["repair", "-m", ""], "the task is empty: leave it out, or describe it with -m TEXT"),
         (["-m", b"\xff"], "not valid UTF-8"),
         (["--query", "no/such"], "no/such is missing"),
         (["--query", "../empty"], "../empty is empty: write the task into it"),
