@@ -1,10 +1,14 @@
 """`code-commit fleet`: many tasks over many trees. Its texts and options; `command` carries them out."""
 
 import math
+import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
+
+from code_commit.regex import regex
+from code_commit.settings import SETTINGS as _SETTINGS
 
 DESCRIPTION = """\
 Runs many tasks over many trees: TASKS has a JSON object per line (id,
@@ -27,6 +31,12 @@ code-commit fleet -m 'Raise httpx.' --repositories list --out results
 code-commit fleet --land results --only api
 code-commit fleet --from-history . --tests 'tests/**' --validate >tasks.jsonl
 code-commit fleet tasks.jsonl --out results --scheduler tls://10.0.0.5:8786"""
+
+_OF_A_RUN = regex(
+    r"--(?P<option>[a-z]+(?:-[a-z]+)*)(?: (?P<value>[\w:/]+))?"
+    r"|(?P<key>\w+)(?: = (?P<given>[\w\"]+))? in config\.toml\b"
+)
+"""How a message of a run names a setting: by its option, or by its key."""
 
 
 def _number(kind: Callable[[str], float], name: str) -> dict[str, Callable[[str], float]]:
@@ -91,6 +101,24 @@ class FleetOptions(NamedTuple):
     schema: Annotated[bool, "", "print the JSON Schema of a task"] = False
     json: Annotated[bool, "", "print the totals on stdout at the end"] = False
     quiet: Annotated[bool, "", "print only errors"] = False
+
+
+def in_fleet_words(message: str) -> str:
+    """Word the options and the keys of config.toml that a message of a run names as a fleet takes them."""
+    return _OF_A_RUN.sub(_as_setting, message).replace("config.toml's ", "the setting ")
+
+
+def _as_setting(found: re.Match[str]) -> str:
+    name = (found["option"] or found["key"] or "").replace("-", "_")
+    if name not in _SETTINGS or (found["option"] and name in FleetOptions._fields):
+        return found[0]
+    setting, value = _SETTINGS[name], found["value"] or ""
+    form = setting.metavar or "|".join(setting.choices) or ("true" if setting.kind is bool else "VALUE")
+    if found["key"]:
+        return f"--setting {name}={found['given'] or form}"
+    if value in setting.choices or value.isupper() or ":" in value:
+        return f"--setting {name}={value}"
+    return f"--setting {name}={form}" + (f" {value}" if value else "")
 
 
 Arguments = FleetOptions  # the name that every command has for them

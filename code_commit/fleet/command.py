@@ -27,7 +27,7 @@ from code_commit.errors import (
     NotSetUpError,
 )
 from code_commit.files import is_folder
-from code_commit.fleet import FleetOptions
+from code_commit.fleet import FleetOptions, in_fleet_words
 from code_commit.fleet.baseline import RED, Baselines
 from code_commit.fleet.history import EnoughError, Sieve, read_history, tasks_of
 from code_commit.fleet.land import NOTHING, ON_ITS_BASE, THERE, find_moved, has_branch, land_results, load_landings
@@ -206,7 +206,9 @@ def _find_mistakes(options: FleetOptions, tasks: Mapping[int, FleetTask]) -> Ite
     found = ask_of_each(
         (settings for _, settings in runs), find_llm_problems, is_elsewhere=options.scheduler is not None
     )
-    yield from dict.fromkeys((number, each) for (number, _), told in zip(runs, found, strict=True) for each in told)
+    yield from dict.fromkeys(
+        (number, each) for (number, _), told in zip(runs, found, strict=True) for each in map(in_fleet_words, told)
+    )
 
 
 def _print_history(options: FleetOptions, repository: Path) -> int:

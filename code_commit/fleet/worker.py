@@ -19,7 +19,7 @@ from typing import Any
 from code_commit.api import list_runs, make_redactor, read_changes
 from code_commit.errors import CodeCommitError, MachineError, NoKeyError, NotSetUpError
 from code_commit.files import load_json, read_ends
-from code_commit.fleet import FleetOptions
+from code_commit.fleet import in_fleet_words
 from code_commit.fleet.builds import PLAIN_GIT, Source, Workshop, copy_path, find_commit, used_copy
 from code_commit.fleet.clone import DRAIN
 from code_commit.fleet.patches import Patches, digest_of, make_patches
@@ -38,10 +38,9 @@ from code_commit.git import Repository, UnansweredError, require_utf8_names
 from code_commit.llm.ledger import ROUNDING
 from code_commit.outputs import failure_line
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT
-from code_commit.regex import regex
 from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.runs.words import duration, ending_of
-from code_commit.settings import KEYS_VARIABLE, SETTINGS
+from code_commit.settings import KEYS_VARIABLE
 from code_commit.status import Status
 from code_commit.terminal import TAIL_BYTES, shown
 from code_commit.trust import isolated
@@ -52,7 +51,6 @@ _BASE = "base-commit.txt"
 _BUILT = "built.json"
 _TASK = "task.json"  # beside the clone: the name of the task's log in OUT, and the base commit
 _INTERRUPTED: Any = {"status": Status.INTERRUPTED, "exit_code": 128 + signal.SIGTERM, "message": "the fleet was ended"}
-_OPTION = regex(r"--(?P<name>[a-z]+(?:-[a-z]+)*)(?: (?P<value>[\w:/]+))?")
 _UNVERIFIED = "green, but not verified by the build with the hidden files: "
 _MACHINE_FAILED: Any = {"status": Status.MACHINE_FAILED, "exit_code": Status.MACHINE_FAILED.exit_code}
 
@@ -79,19 +77,8 @@ def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
         except EndedError:
             outcome = run.outcome()
     seconds = time.monotonic() - begun + run.seconds_before.get(outcome.result.run, 0.0)
-    message = _OPTION.sub(_as_setting, outcome.result.message)
+    message = in_fleet_words(outcome.result.message)
     return outcome._replace(result=replace(outcome.result, message=message, seconds=seconds))
-
-
-def _as_setting(option: re.Match[str]) -> str:
-    """Word an option that a message of a run names as a fleet takes it; those that a fleet has too stay."""
-    name = option["name"].replace("-", "_")
-    if name not in SETTINGS or name in FleetOptions._fields:
-        return option[0]
-    setting, value = SETTINGS[name], option["value"] or ""
-    is_value = value in setting.choices or value.isupper() or ":" in value
-    form = setting.metavar or "|".join(setting.choices) or "true"
-    return f"--setting {name}={value}" if is_value else f"--setting {name}={form}{f' {value}' if value else ''}"
 
 
 class _Run:

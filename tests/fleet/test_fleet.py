@@ -26,7 +26,7 @@ from fleet_tools import (
 from code_commit.commands import parse
 from code_commit.commands.results import Result
 from code_commit.errors import NotSetUpError
-from code_commit.fleet import FleetOptions, run
+from code_commit.fleet import FleetOptions, in_fleet_words, run
 from code_commit.fleet.command import is_wanted
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.unfinished import log_path
@@ -486,3 +486,21 @@ def test_a_cluster_that_builds_could_command_is_refused_unless_that_is_asked_for
     assert told in str(refused.value)
     with pytest.raises(NotSetUpError, match="name the folder"):
         run(order._replace(insecure=True))
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("use a longer --build-timeout", "use a longer --setting build_timeout=S"),
+        ("smaller (--rollup select or fit)", "smaller (--setting rollup=select or fit)"),
+        ("set --model chat:NAME and --base-url URL", "set --model chat:NAME and --setting base_url=URL"),
+        ("--allow does not name it", "--setting allow=GLOB does not name it"),
+        ("allow_http = true in config.toml permits", "--setting allow_http=true permits"),
+        ("set context_window in config.toml, or", "set --setting context_window=VALUE, or"),
+        ("config.toml's allow /etc/x can match nothing", "the setting allow /etc/x can match nothing"),
+        ("write it in config.toml", "write it in config.toml"),
+        ("--no-baseline, --max-cost 2, git log --stat", "--no-baseline, --max-cost 2, git log --stat"),
+    ],
+)
+def test_the_options_of_a_fleet_stay_and_others_become_settings(message: str, told: str):
+    assert in_fleet_words(message) == told

@@ -36,7 +36,7 @@ from code_commit.fleet.patches import Patches, digest_of
 from code_commit.fleet.processes import TaskSupervision, WorkerError
 from code_commit.fleet.results import TaskOutcome, packed
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import _OPTION, _as_setting, _Run, run_task
+from code_commit.fleet.worker import _Run, run_task
 from code_commit.runs.log import sum_up
 from code_commit.runs.record import Attempt, FileChoice, RewrittenFile, RunRecord, load_run_record
 from code_commit.status import Status
@@ -141,20 +141,6 @@ def test_an_option_that_a_message_names_is_a_setting_of_the_fleet(tmp_path):
     line = task("a", repository, make_answers(tmp_path / "answers", RIGHT), settings={"build_first": True})
     told = do(line, tmp_path).result.message
     assert told.endswith("where only the sandbox hides it, use --setting sandbox=off.")
-
-
-@pytest.mark.parametrize(
-    ("message", "told"),
-    [
-        ("use a longer --build-timeout", "use a longer --setting build_timeout=S"),
-        ("smaller (--rollup select or fit)", "smaller (--setting rollup=select or fit)"),
-        ("set --model chat:NAME and --base-url URL", "set --model chat:NAME and --setting base_url=URL"),
-        ("--allow does not name it", "--setting allow=GLOB does not name it"),
-        ("--no-baseline, --max-cost 2, git log --stat", "--no-baseline, --max-cost 2, git log --stat"),
-    ],
-)
-def test_the_options_of_a_fleet_stay_and_others_become_settings(message: str, told: str):
-    assert _OPTION.sub(_as_setting, message) == told
 
 
 def test_a_key_that_a_worker_lacks_is_told_and_can_be_supplied(tmp_path):
