@@ -124,7 +124,7 @@ def read_ends(path: Path, most_head: int, most_tail: int) -> FileEnds:
 def decode_text(content: bytes) -> str:
     """Return a text file's text. Raises ValueError, its message a predicate, where git or an LLM cannot show it."""
     if b"\0" in content:
-        raise ValueError("is binary (it holds NUL bytes)")
+        raise ValueError("is binary (it contains NUL bytes)")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -264,7 +264,7 @@ def test_a_variable_that_something_of_ours_reads_or_sets_is_passed_over(variable
 
 def test_an_unfit_key_is_not_passed_over_for_another_vendors(project):
     keys = load_keys(project, {"OPENAI_API_KEY": "abc", "ANTHROPIC_API_KEY": KEY})
-    with pytest.raises(NotSetUpError, match=r"OPENAI_API_KEY holds only 3 characters, too few for an API key"):
+    with pytest.raises(NotSetUpError, match=r"OPENAI_API_KEY contains only 3 characters, too few for an API key"):
         choose_model("", keys, keys.unfit)
     keys = load_keys(project, {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": "abc"})
     assert choose_model("", keys, keys.unfit).provider == "openai"

@@ -61,7 +61,7 @@ def runs_of_fleet(out: Path) -> list[Path]:
     """Return the folders of a fleet's tasks that hold a run. Raises NotSetUpError where there is none."""
     folders = [path.parent for path in sorted(out.glob("[!.]*/run.json"))] if is_folder(out) else []
     if not folders:
-        raise NotSetUpError(f"{shown(str(out))} holds no runs: name the folder that a fleet's results are in")
+        raise NotSetUpError(f"{shown(str(out))} contains no runs: name the folder that a fleet's results are in")
     return folders
 
 

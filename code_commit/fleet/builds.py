@@ -179,7 +179,7 @@ class Workshop:
         try:
             config.mkdir(mode=0o700)
         except FileExistsError as error:
-            raise NotSetUpError(f"the commit holds {AGENT_CONFIG}, where keys may be: take it out of git") from error
+            raise NotSetUpError(f"the commit contains {AGENT_CONFIG}, where keys may be: take it out of git") from error
         (config / "query.txt").write_text(self.task.query, encoding="utf-8")
         lines = (f"{name} = {_toml(value)}\n" for name, value in self.task.run_settings.items() if value is not None)
         (config / "config.toml").write_text("".join(lines), encoding="utf-8")

@@ -291,7 +291,7 @@ def _explain_unusable(response: Response, text: str, usage: Usage) -> str | None
         tokens = usage.reasoning or (response.thoughts and (usage.output or estimate_tokens(response.thoughts)))
         return f"only thoughts, {count(tokens, 'token')} of them" if tokens else "empty"
     if text.count("\ufffd") > response.text.count("\ufffd"):
-        return "damaged: it holds half of a character"
+        return "damaged: it contains half of a character"
     return None
 
 

@@ -163,7 +163,7 @@ def _key_problem(value: str, shortest: int = SHORTEST_KEY) -> str | None:
     if not value:
         return "is empty: put the key in it"
     if len(value) < shortest:
-        return f"holds only {count(len(value), 'character')}, too few for an API key"
+        return f"contains only {count(len(value), 'character')}, too few for an API key"
     return None
 
 

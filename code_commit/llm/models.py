@@ -191,14 +191,14 @@ def _explain_owner(choice: ModelChoice, settings: Settings, owner: str, role: st
     model = shown(str(choice))
     if owner:
         address = Named(f"{of_role}base_url", VENDORS[choice.provider].base_url or _A_SERVER)
-        own = Named(f"{of_role}model", model), " ", address
+        own = Named(f"{of_role}model", model), " and ", address
         return where, f" is for {owner}, and the model is {model}: name its own address too: ", *own
     url = shown(getattr(settings, f"{lead}base_url"))
     return (
         where,
         f" names no provider, and the model is {model}: write {choice.provider}:{url} if that is its address, ",
         "or name both in one place, such as ",
-        *(Named(f"{of_role}model", "chat:NAME"), " ", Named(f"{of_role}base_url", url)),
+        *(Named(f"{of_role}model", "chat:NAME"), " and ", Named(f"{of_role}base_url", url)),
     )
 
 

@@ -53,10 +53,10 @@ _NEVER_WRITTEN = regex("[\0-\x1f\x7f\ud800-\udfff]")
 _FAULTS: tuple[tuple[str, str, str], ...] = (
     ("unclear-path", r"\A\Z", "the path is empty: name a file after the carets"),
     ("outside", r"\A/", f"is an absolute path: {_OUTSIDE}"),
-    ("outside", r"(?:\A|/)\.\.(?:/|\Z)", f"holds '..': {_OUTSIDE}"),
+    ("outside", r"(?:\A|/)\.\.(?:/|\Z)", f"contains '..': {_OUTSIDE}"),
     ("outside", r"\A[A-Za-z][A-Za-z0-9+.-]*:/|\A[A-Za-z]:", f"begins with a drive or is a URL: {_OUTSIDE}"),
     ("outside", r"\A[~$]|\A%[^%/]*%", f"begins with what a shell expands: {_OUTSIDE}"),
-    ("unclear-path", r"\\", "holds a backslash: separate folders with /"),
+    ("unclear-path", r"\\", "contains a backslash: separate folders with /"),
     ("unclear-path", r"/\Z", "ends with a slash: name a file; its folders are made as needed"),
     ("unclear-path", r"//|(?:\A|/)\.(?:/|\Z)", f"is not canonical: {_CANONICAL}"),
     ("unclear-path", r"[. ](?:/|\Z)", "has a dot or blank at the end of a name, or a comment: leave it out"),
@@ -131,7 +131,7 @@ def _find_fault(path: str, limits: Limits) -> Fault | None:
 def _character_fault(path: str) -> Fault | None:
     odd = next(filter(_is_invisible, re.sub(_EMOJI_JOINT, "", path)), None)
     if odd is not None:
-        return "unclear-path", f"holds the character U+{ord(odd):04X}, which is invisible: leave it out"
+        return "unclear-path", f"contains the character U+{ord(odd):04X}, which is invisible: leave it out"
     if any(unicodedata.normalize("NFKC", part).endswith((".", " ")) for part in path.split("/")):
         return "unclear-path", "has a dot or blank at the end of a name: leave it out"
     return None

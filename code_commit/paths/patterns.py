@@ -53,7 +53,7 @@ def _explain(pattern: str, root: Path | None) -> str | None:
         return "it is a comment: write a backslash before its #" if is_comment else "it is not a .gitignore pattern"
     if ".." in body.split("/"):
         place = os.path.normpath(f"{root or ''}{os.sep if root else ''}{body.lstrip('/')}")
-        return f"it holds '..'{_relative(sign, place, body, root)}"
+        return f"it contains '..'{_relative(sign, place, body, root)}"
     if root is not None and (place := _absolute(body, root)):
         return f"it is an absolute path{_relative(sign, place, body, root)}"
     if _ELSEWHERE.match(body):

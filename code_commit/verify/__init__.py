@@ -192,7 +192,7 @@ def _check_paths(findings: _Findings, project: Project, rules: Rules) -> None:
     for change in findings.changes:
         fault = names.find_path_fault(change.path, limits, tracked)
         if redactor.reveals_key(change.path):
-            fault = "holds-key", "the path holds an API key: choose another name"
+            fault = "holds-key", "the path contains an API key: choose another name"
         if fault:
             held = new_paths.find_held_path(change.path, project.root) if fault[0] == "unclear-path" else ""
             findings.close(change.path, fault[0], f"{fault[1]}{f'; write {shown(held)}' if held else ''}")

@@ -2,7 +2,7 @@
 
 not-text      the original, or the new content, is no UTF-8 text
 missing       a file is to be removed that is not there
-holds-key     the content holds an API key
+holds-key     the content contains an API key
 damaged       characters were lost: U+FFFD stands where the original has none, or ASCII in place of all others
 """
 
@@ -80,7 +80,7 @@ def find_damage(change: FileChange | EditBlock, old: str | None) -> Suspicion | 
         if place >= 0:
             said = text[text.rfind("\n", 0, place) + 1 :].partition("\n")[0].strip()
             at = line + 1 + text.count("\n", 0, place) if isinstance(change, FileReplacement) and line else line
-            fact = f"'{quoted(said)}' holds U+FFFD in place of a character, and the file has none"
+            fact = f"'{quoted(said)}' contains U+FFFD in place of a character, and the file has none"
             return Suspicion(at, fact, "write the character that was meant", rule="damaged")
     return None
 
@@ -165,7 +165,7 @@ def _text_fault(content: str, redactor: Redactor) -> Fault | None:
     except UnicodeEncodeError as error:
         return "not-text", f"character {error.start} of the new content is half of a pair: send valid Unicode"
     if redactor.reveals_key(content):
-        return "holds-key", "the new content holds an API key: read it where it is needed, write it into no file"
+        return "holds-key", "the new content contains an API key: read it where it is needed, write it into no file"
     return None
 
 
@@ -185,7 +185,7 @@ def loss_warnings(asked: Iterable[RequestedChange], verified: Iterable[VerifiedC
     edits = {change.path: change.edits for change in asked if isinstance(change, EditBlock)}
     for change in verified:
         if change.original is None and (lost := lost_characters(change.content or b"")):
-            message = f"{shown(change.path)} holds U+FFFD, which stands for a lost character: {count(lost, 'time')}"
+            message = f"{shown(change.path)} contains U+FFFD, which stands for a lost character: {count(lost, 'time')}"
             yield RunWarning("damaged", message, change.path)
         if change.original is None or change.content is None:
             continue

@@ -121,7 +121,7 @@ CASES: dict[str, Case] = {
     "key that others can read": (shared_key, [], ["chmod 600 agent-config/openai-key.txt"]),
     "key with a line end": (key("sk-test-0123\n456789\n"), [], ["agent-config/openai-key.txt contains a blank"]),
     "key with a blank": (key("sk-test 0123456789"), [], ["agent-config/openai-key.txt contains a blank"]),
-    "key of three characters": (key("abc"), [], ["agent-config/openai-key.txt holds only 3 characters"]),
+    "key of three characters": (key("abc"), [], ["agent-config/openai-key.txt contains only 3 characters"]),
     "no key": (lambda root: (config(root) / "openai-key.txt").unlink(), [], ["no key for openai"]),
     "key in the rollup": (
         lambda root: (config(root) / "codeRollup.txt").write_text(f"--- .env ---\nKEY={KEY}\n"), [], ["would carry an API key"],
@@ -143,7 +143,7 @@ CASES: dict[str, Case] = {
     "plain http elsewhere": (NOTHING, ["--base-url", "http://192.0.2.1/v1"], ["http"]),
     "a key in the URL": (NOTHING, ["--base-url", "https://user:secret@example.org/v1"], ["--base-url must be an address"]),
     "tree not clean": (lambda root: (root / "ok.txt").write_text("edited\n"), ["--require-clean"], ["not clean"]),
-    "a pattern that leaves the project": (NOTHING, ["--protect", "../x"], ["--protect ../x can match nothing: it holds '..'"]),
+    "a pattern that leaves the project": (NOTHING, ["--protect", "../x"], ["--protect ../x can match nothing: it contains '..'"]),
     "an absolute pattern in config.toml": (
         lambda root: (config(root) / "config.toml").write_text(f"allow = ['{root}/ok.txt']\n"),
         [],

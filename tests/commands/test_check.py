@@ -78,17 +78,17 @@ def test_check_names_what_a_run_would_stumble_over(project_folder: Path, run_cod
     assert "note" in done.stdout
     assert "build.sh is not executable" in done.stdout
     assert "ok       sandbox         none\n" in done.stdout
-    assert "ok       keys            none; agent-config/openai-key.txt holds only 5 characters" in done.stdout
+    assert "ok       keys            none; agent-config/openai-key.txt contains only 5 characters" in done.stdout
     done = run_code_commit(project_folder, "check", "--sandbox", "off", env={"ANTHROPIC_API_KEY": "k" * 20})
     assert (done.returncode, done.stdout.count("PROBLEM")) == (2, 1), done.stdout
-    assert "PROBLEM  model           agent-config/openai-key.txt holds only 5 characters" in done.stdout
+    assert "PROBLEM  model           agent-config/openai-key.txt contains only 5 characters" in done.stdout
     done = run_code_commit(project_folder, "check", "--sandbox", "off")
-    assert "PROBLEM  model           agent-config/openai-key.txt holds only 5 characters" in done.stdout, (
+    assert "PROBLEM  model           agent-config/openai-key.txt contains only 5 characters" in done.stdout, (
         "without another key"
     )
     done = run_code_commit(project_folder, "check", "--sandbox", "off", "--model", "openai")
     assert (done.returncode, done.stdout.count("PROBLEM")) == (2, 1), done.stdout
-    assert "PROBLEM  key             agent-config/openai-key.txt holds only 5 characters" in done.stdout
+    assert "PROBLEM  key             agent-config/openai-key.txt contains only 5 characters" in done.stdout
 
 
 def test_check_quiet_prints_problems_alone(project_folder: Path, run_code_commit: Run):

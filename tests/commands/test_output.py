@@ -90,7 +90,7 @@ RUNS: dict[str, tuple[Spoil, list[str], int, str]] = {
     "log of a last run": (NOTHING, ["log", "last"], 2, "there is no run last; for the latest run: latest"),
     "a replay that no folder can be": (NOTHING, ["--model", f"replay:{LONG}"], 2, "there is no folder x"),
     "log of a run that no folder can be": (NOTHING, ["log", LONG], 2, "there is no run x"),
-    "statistics of what no folder can be": (NOTHING, ["log", "--stats", LONG], 2, "holds no runs"),
+    "statistics of what no folder can be": (NOTHING, ["log", "--stats", LONG], 2, "contains no runs"),
     "log of no run": (NOTHING, ["log", "2020"], 2, "there is no run 2020"),
     "log in a folder that git refuses": (give_away, ["log"], 2, "dubious ownership"),
 }  # fmt: skip

@@ -365,7 +365,7 @@ def test_choices_of_files_are_counted_those_that_no_run_followed_too(root: Path,
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--stats", "nowhere"], "nowhere holds no runs: name the folder that a fleet's results are in"),
+        (["--stats", "nowhere"], "nowhere contains no runs: name the folder that a fleet's results are in"),
         (["latest", "--stats"], "--stats covers all runs: use it without RUN or other options"),
         (["--stats", "--markdown"], "--stats covers all runs: use it without RUN or other options"),
         (["latest", "--prune"], "--prune covers all runs: use it without RUN or other options"),

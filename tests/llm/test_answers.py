@@ -95,7 +95,7 @@ def test_a_character_that_is_split_over_two_pieces_is_whole(name):
 def test_half_a_character_is_damage(name):
     with FakeServer(["a\ud83db"]) as server:
         response, _ = ask(WAYS[name], server)
-    assert response.incomplete == "damaged: it holds half of a character"
+    assert response.incomplete == "damaged: it contains half of a character"
     assert response.text == "a\ufffdb"
 
 

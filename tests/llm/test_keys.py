@@ -96,7 +96,7 @@ def test_an_unfit_variable_is_refused_when_its_provider_is_asked(project):
     environment = {"OPENAI_API_KEY": "abc", "GEMINI_API_KEY": KEY}
     keys = load_keys(project, environment)
     assert set(keys) == {"gemini"}
-    with pytest.raises(NotSetUpError, match="OPENAI_API_KEY holds only"):
+    with pytest.raises(NotSetUpError, match="OPENAI_API_KEY contains only"):
         require_key("openai", keys)
     assert require_key("gemini", keys) == keys["gemini"]
 
@@ -162,8 +162,8 @@ def test_a_dummy_key_for_a_chat_server_on_this_machine_is_no_secret(project, bas
         ("http://localhost:8000/v1", "EMPTY", ""),
         ("chat:http://127.0.0.1:8000/v1", "sk-1234", ""),
         ("http://[::1]:8000/v1", "x", ""),
-        ("https://llm.example.org/v1", "EMPTY", "holds only 5 characters, too few for an API key"),
-        ("http://localhost.example.org/v1", "x", "holds only 1 character, too few for an API key"),
+        ("https://llm.example.org/v1", "EMPTY", "contains only 5 characters, too few for an API key"),
+        ("http://localhost.example.org/v1", "x", "contains only 1 character, too few for an API key"),
         ("http://localhost:8000/v1", "a b", "contains a blank"),
     ],
 )
@@ -171,5 +171,5 @@ def test_a_chat_server_on_this_machine_takes_a_placeholder_of_any_length(project
     keys = load_keys(project, {KEY_VARIABLES["chat"]: key, "OPENAI_API_KEY": "EMPTY"})
     with pytest.raises(NotSetUpError, match=f"^CODE_COMMIT_CHAT_API_KEY {refusal}") if refusal else nullcontext():
         assert require_key("chat", keys, base_url) == ApiKey("chat", key, KEY_VARIABLES["chat"])
-    with pytest.raises(NotSetUpError, match="OPENAI_API_KEY holds only 5 characters"):
+    with pytest.raises(NotSetUpError, match="OPENAI_API_KEY contains only 5 characters"):
         require_key("openai", keys, base_url)

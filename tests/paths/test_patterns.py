@@ -22,9 +22,9 @@ UNMATCHABLE = {
     "elsewhere": ("/etc/passwd", "it is an absolute path and leads out of the project; patterns start at"),
     "at home": ("~/x.py", "it is an absolute path and leads out of the project; patterns start at"),
     "of Windows": ("C:\\\\x\\\\y.py", "it is an absolute path; patterns start at"),
-    "dots": ("../project/src/*.py", "it holds '..': write src/*.py"),
-    "dots inside": ("docs/../src/", "it holds '..': write /src/"),
-    "dots that leave": ("../other/a.py", "it holds '..' and leads out of the project; patterns start at"),
+    "dots": ("../project/src/*.py", "it contains '..': write src/*.py"),
+    "dots inside": ("docs/../src/", "it contains '..': write /src/"),
+    "dots that leave": ("../other/a.py", "it contains '..' and leads out of the project; patterns start at"),
     "a dot": ("./", "it names the project itself: write ** for all of it"),
     "a slash": ("/", "it names the project itself: write ** for all of it"),
     "a comment": ("# src", "it is a comment: write a backslash before its #"),
@@ -165,7 +165,7 @@ def test_a_list_of_a_fleet_refuses_it_before_anything_is_cloned(
     task = {"id": "a", "repository": str(project_folder), "query": "x", "settings": {"protect": ["../a/src/"]}}
     (tmp_path / "tasks.jsonl").write_text(json.dumps(task))
     done = run_code_commit(tmp_path, "fleet", "tasks.jsonl", "--out", "out")
-    assert (done.returncode, "protect ../a/src/ can match nothing: it holds '..'" in done.stderr) == (2, True), (
+    assert (done.returncode, "protect ../a/src/ can match nothing: it contains '..'" in done.stderr) == (2, True), (
         done.stderr
     )
     assert not os.path.lexists(tmp_path / "out")
