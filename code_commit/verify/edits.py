@@ -325,7 +325,7 @@ def _words(line: str) -> set[str]:
     if line.isascii() and line.isprintable():
         return {*re.findall(r"\w+", line), line.strip()} - {""}
     composed = unicodedata.normalize("NFKC", line)
-    seen = "".join(each for each in composed if unicodedata.category(each) not in ("Cc", "Cf"))  # as it looks
+    seen = "".join(each for each in composed if each == "\t" or unicodedata.category(each) not in ("Cc", "Cf"))
     return {*re.findall(r"\w+", seen), seen.strip(), unicodedata.normalize("NFC", line).strip()} - {""}
 
 
@@ -360,7 +360,7 @@ def _nearest(lines: Sequence[str], find: Sequence[str], index: dict[str, list[in
     odd = _odd_characters(there[differs], said[differs]) if is_shown else ""
     is_spelled = is_shown and quoted(there[differs]) == there[differs]
     advice = "copy them exactly as they are" if is_spelled or not is_shown else _ESCAPED
-    if is_shown and re.fullmatch(rf"\d+\W+{re.escape(there[differs])}", said[differs]):
+    if is_shown and re.fullmatch(rf"\s*\d+\W+{re.escape(there[differs])}", said[differs]):
         advice = "leave the line numbers out"
     says = f"says {what} not '{quoted(said[differs])}'{odd}: {advice}"
     if len(said) == 1:

@@ -97,6 +97,12 @@ UNFIT = {
         [(10, "no-match")],
         "where line 2 says 'b' and not '2: b': leave the line numbers out",
     ),
+    "numbers of lines behind blanks": (
+        "a\nb\nc\n",
+        [("     2\tb\n     3\tc\n", "")],
+        [(10, "no-match")],
+        ": leave the line numbers out",
+    ),
     "another indentation": (
         "if x:\n    call(first)\n",
         [("call(first)\n", "")],
