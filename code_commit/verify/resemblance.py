@@ -66,6 +66,7 @@ def _find_meant(
     """Return a missing folder of the path, and the existing file under another folder that has most of its lines."""
     folders = list(accumulate(path.split("/"), "{}/{}".format))[:-1]
     others = [(folder, path[len(folder) + 1 :]) for folder in folders]
+    others += [(folder, path[len(folder) // 2 + 1 :]) for folder in folders if _is_twice(folder)]
     others += [(folders[0], other) for other in likely if folders and other.endswith(f"/{path}")]
     given = _Lines(text)
     for folder, other in others:
@@ -73,6 +74,11 @@ def _find_meant(
             if other not in answered and not tree.look(folder) and given.are_most_of(other, tree):
                 return folder, other
     return None
+
+
+def _is_twice(folder: str) -> bool:
+    half = len(folder) // 2
+    return folder[half:] == f"/{folder[:half]}"
 
 
 def find_copies(files: NewFiles, project: Project) -> Iterator[Doubt]:
