@@ -254,7 +254,7 @@ def _without_layer(line: str) -> str:
     """Return a line of JSON in which a string is JSON without that string's quotes and escapes."""
     if '{\\"' not in line:
         return line
-    bare = line.replace('"{\\"', '{\\"').replace('}"', "}")
+    bare = re.sub(r'"(?=\[?\{\\")|(?<=\})"|(?<=\}\])"', "", line)
     return re.sub(r"\\([\"\\/])", r"\1", bare)
 
 

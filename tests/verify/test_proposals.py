@@ -14,6 +14,10 @@ EDIT = {"command": "str_replace", "path": f"/repo/{PATH}", "old_str": "    retur
 LOST = {
     "a tool call": f"<tool_call>\n{json.dumps({'name': 'write', 'arguments': CALL})}\n</tool_call>\n",
     "a tool call of JSON in JSON": json.dumps({"name": "write", "arguments": json.dumps(CALL)}) + "\n",
+    "a list of edits in a string": json.dumps(
+        {"edits": json.dumps([{"old": "    return 1", "new": "    return 3"}]), "path": PATH}
+    )
+    + "\n",
     "an edit as a call": json.dumps(EDIT) + "\n",
     "a call on many lines": f"```json\n{json.dumps(EDIT, indent=2)}\n```\n",
     "a list of files": f"```json\n{json.dumps({'files': [{'path': 'lib/x.py', 'content': ''}, CALL]})}\n```\n",
