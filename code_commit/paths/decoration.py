@@ -31,6 +31,7 @@ _WORDS = frozenset(_SOME_WORDS.split())
 class _Languages(NamedTuple):
     names: frozenset[str]
     files: tuple[str, ...]
+    suffixes: frozenset[str]
 
 
 def pieces(path: str) -> Iterator[str]:
@@ -59,7 +60,11 @@ def bare_path(path: str) -> str:
 
 
 def is_word(path: str) -> bool:
-    """Tell whether a path is no file's name but a language or a word of the answer's format, whatever is around it."""
+    """Tell whether a path is no file's name but a language or a word of the answer's format, whatever is around it, or
+    a language's suffix.
+    """
+    if re.search(r"(?:\A|/)\.\w{2,}\Z", path):
+        return path[path.rfind(".") :].lower() in _languages().suffixes
     if "/" in path or ("." in path and (" " not in path or _HAS_SUFFIX.search(path))):
         return False
     name = re.sub(r"\A[^\w]+|[^\w+#]+\Z", "", path).lower()
@@ -82,4 +87,5 @@ def _languages() -> _Languages:
     for name, aliases, patterns, _ in get_all_lexers(plugins=False):
         names |= {name.lower(), *(alias.lower() for alias in aliases)}
         files |= {pattern.lower() for pattern in patterns}
-    return _Languages(frozenset(names), tuple(file for file in files if not file.startswith("*.")))
+    suffixes = {file[1:] for file in files if file.startswith("*.")} - files
+    return _Languages(frozenset(names), tuple(file for file in files if not file.startswith("*.")), frozenset(suffixes))

@@ -55,7 +55,7 @@ def test_names_of_real_projects_are_no_decorated_paths():
     "path",
     [
         *("python", "Bash", "c++", "C#", "tsx", "file", "code", "diff", "main", "[file]", "**python**"),
-        *("python code", "2. New file for the worker"),
+        *("python code", "2. New file for the worker", ".py", "src/.TSX"),
     ],
 )
 def test_a_language_and_a_word_of_the_format_are_no_names(path):
@@ -64,7 +64,21 @@ def test_a_language_and_a_word_of_the_format_are_no_names(path):
 
 @pytest.mark.parametrize(
     "path",
-    ["Makefile", "makefile", "Dockerfile", "LICENSE", "Kconfig", "control", "go.mod", "docs/python", "gradlew", "1"],
+    [
+        *(
+            "Makefile",
+            "makefile",
+            "Dockerfile",
+            "LICENSE",
+            "Kconfig",
+            "control",
+            "go.mod",
+            "docs/python",
+            "gradlew",
+            "1",
+        ),
+        *(".bashrc", ".editorconfig", "conf/.htaccess", ".dockerignore", ".eslintrc", ".nvmrc", ".travis.yml", "..py"),
+    ],
 )
 def test_names_without_a_suffix_are_names(path):
     assert not is_word(path)
