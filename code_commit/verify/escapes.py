@@ -14,7 +14,7 @@ from code_commit.regex import regex
 from code_commit.verify import markdown
 from code_commit.verify.parts import Part, Suspicion, parts_of
 
-_FEW_LINES, _FEW_ENDS = 3, 3
+_FEW_LINES, _FEW_ENDS, _FEW_AGAIN = 3, 3, 2
 _ENTITY = regex(r"&(?:lt|gt|amp|quot|apos|#x?[0-9A-Fa-f]{1,6});")
 _JSON_ESCAPE = regex(r"\\u00(2[267]|3[CEce])")  # of what HTML would take for its own
 _QUOTED = regex(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`[^`\n]*`")
@@ -34,6 +34,8 @@ def is_escaped(part: Part) -> bool:
         return False
     if part.old is None:
         return _has_written_ends(part)
+    if _is_in_string(part):
+        return True
     signs = [sum(map(text.count, ("<", "&&"))) for text in (part.new, part.old)]
     plain = _JSON_ESCAPE.sub(_unescaped, unescape(part.new)) if signs[0] == 0 < signs[1] else part.new
     if "\\n" in plain and plain.strip().count("\n") < _FEW_LINES <= part.old.count("\n"):
@@ -46,6 +48,14 @@ def is_escaped(part: Part) -> bool:
 
 def _unescaped(escape: re.Match[str]) -> str:
     return chr(int(escape[1], 16))
+
+
+def _is_in_string(part: Part) -> bool:
+    """Tell whether the lines with quotes or backslashes come again as in a string, and none as it was."""
+    lines, old = ({*text.split("\n")} for text in (part.new, part.old or ""))
+    marked = {line for line in old if '"' in line or "\\" in line}
+    again = {line.replace("\\", "\\\\").replace('"', '\\"') for line in marked} & lines
+    return len(again) >= _FEW_AGAIN and 2 * len(again) >= len(marked) and not marked & lines
 
 
 def _has_foreign_entity(part: Part) -> bool:
