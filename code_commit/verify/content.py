@@ -37,7 +37,7 @@ from code_commit.verify.parts import Suspicion
 from code_commit.verify.writing import whole_text, whole_text_as_sent
 
 _SHEBANG, _LOST = b"#!", "\ufffd"
-_NOT_ASCII, _ASCII_WORD = regex(r"[^\x00-\x7f]+"), regex(r"[A-Za-z]\w+")
+_NOT_ASCII, _ASCII_WORD = regex(r"([^\x00-\x7f]+)"), regex(r"[A-Za-z]\w+")
 _FEWEST_LOST, _MOST_COMPARED = 3, 50  # lines
 
 
@@ -86,21 +86,38 @@ def find_damage(change: FileChange | EditBlock, old: str | None) -> Suspicion | 
 
 
 def find_lost_letters(change: FileChange | EditBlock, old: str | None) -> Suspicion | None:
-    """Return the finding that lines of a file come again with ASCII in place of all that was none, in several lines."""
-    if not isinstance(change, FileReplacement) or old is None or old.isascii() or not change.content.isascii():
+    """Return the finding that lines of a file come again with ASCII in place of all that was none, or with what their
+    bytes are in another encoding, in several lines.
+    """
+    if not isinstance(change, FileReplacement) or old is None or old.isascii():
         return None
-    lines = [line for line in dict.fromkeys(old.split("\n")) if not line.isascii() and _ASCII_WORD.search(line)]
-    again = []
-    for line in lines[:_MOST_COMPARED]:
-        pieces = [re.escape(piece) for piece in _NOT_ASCII.split(line)]
-        if found := re.search(rf"(?m)^{'[ -~]{0,4}'.join(pieces)}$", change.content):
-            again.append(found)
+    new, *lines = (text.replace("\r", "") for text in (change.content, *dict.fromkeys(old.split("\n"))))
+    lines = [line for line in lines if not line.isascii() and _ASCII_WORD.search(line)]
+    is_ascii = new.isascii()
+    if not is_ascii and not {*lines}.isdisjoint(new.split("\n")):
+        return None
+    forms = (f"(?m)^{_lost_form(line, is_ascii=is_ascii)}$" for line in lines[:_MOST_COMPARED])
+    again = [found for form in forms if (found := re.search(form, new))]
     if len(again) < _FEWEST_LOST or 2 * len(again) < len(lines):
         return None
     said = again[0][0].strip()
-    at = change.line and change.line + 1 + change.content.count("\n", 0, again[0].start())
-    fact = f"'{quoted(said)}' and others have ASCII in place of the file's own characters, and none of these is left"
+    at = change.line and change.line + 1 + new.count("\n", 0, again[0].start())
+    others = "ASCII" if is_ascii else "others"
+    fact = f"'{quoted(said)}' and more lines have {others} in place of the file's own characters, and none is left"
     return Suspicion(at, fact, "write the characters of the file", rule="damaged")
+
+
+def _lost_form(line: str, *, is_ascii: bool) -> str:
+    """Return the pattern of a line with ASCII in place of all that is none, or with its bytes read as characters."""
+    pieces = _NOT_ASCII.split(line)
+    for at, piece in enumerate(pieces):
+        if at % 2 == 0:
+            pieces[at] = re.escape(piece)
+        elif is_ascii:
+            pieces[at] = "[ -~]{0,4}"
+        else:
+            pieces[at] = rf"[^\x00-\x3e@-\x7f]{{{len(piece) + 1},{len(piece.encode())}}}"
+    return "".join(pieces)
 
 
 def lost_characters(content: bytes) -> int:

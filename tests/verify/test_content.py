@@ -523,12 +523,23 @@ FRENCH = "Le café est fermé.\nL\u2019été arrive \u2014 déjà.\nx = 1\nÀ bi
     ],
 )
 def test_lines_that_come_again_in_ascii_are_suspected(new):
-    found = find_lost_letters(FileReplacement("a.txt", new, 3), FRENCH)
+    for old in (FRENCH, FRENCH.replace("\n", "\r\n")):
+        found = find_lost_letters(FileReplacement("a.txt", new, 3), old)
+        assert found is not None
+        assert (found.rule, found.line, "ASCII" in found.fact) == ("damaged", 4, True)
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "cp437", "mac-roman"])
+def test_lines_that_come_again_in_a_wrong_encoding_are_suspected(encoding):
+    found = find_lost_letters(FileReplacement("a.txt", FRENCH.encode().decode(encoding, "replace"), 3), FRENCH)
     assert found is not None
-    assert (found.rule, found.line, "ASCII" in found.fact) == ("damaged", 4, True)
+    assert (found.rule, found.line) == ("damaged", 4)
+    mended = FRENCH.encode().decode(encoding, "replace").replace("x = 1", FRENCH[: FRENCH.index("\n")])
+    assert find_lost_letters(FileReplacement("a.txt", mended, 3), FRENCH) is None, "a line is as it was"
 
 
 def test_other_losses_of_characters_are_none():
-    for new in (FRENCH.replace("é", "e"), "The coffee\nis closed.\nx = 1\n", "Le cafe est ferme.\nx = 1\n"):
+    turned = FRENCH.translate(str.maketrans("éôàÀ\u2019\u2014", "èöáÁ\u2018\u2013"))
+    for new in (turned, FRENCH.replace("é", "e"), "The coffee\nis closed.\nx = 1\n", "Le cafe est ferme.\nx = 1\n"):
         assert find_lost_letters(FileReplacement("a.txt", new, 3), FRENCH) is None
     assert find_lost_letters(FileReplacement("a.txt", "x\n", 3), None) is None
