@@ -36,6 +36,7 @@ from code_commit.verify.content import (
     check_content,
     content_as_sent,
     find_damage,
+    find_doubling,
     find_lost_letters,
     loss_warnings,
     read_umask,
@@ -369,7 +370,7 @@ def _check_format(
     except ValueError:
         return asked
     change = without_fences(asked, old)
-    damages = (find(change, old) for find in (find_damage, find_lost_letters, find_lookalike))
+    damages = (find(change, old) for find in (find_damage, find_lost_letters, find_doubling, find_lookalike))
     for found in (*find_formats(change, old, surroundings), *damages):
         if found is not None and found.may_be_meant:
             findings.suspect(change.path, found.rule, found.fact, found.advice, found.line)

@@ -4,10 +4,12 @@ not-text      the original, or the new content, is no UTF-8 text
 missing       a file is to be removed that is not there
 holds-key     the content contains an API key
 damaged       characters were lost: U+FFFD stands where the original has none, or ASCII in place of all others
+repeated      all of the file comes twice
 """
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -33,12 +35,14 @@ from code_commit.runs.renames import find_renames
 from code_commit.runs.words import count
 from code_commit.terminal import shown
 from code_commit.verify.edits import ContentFault, VisibleLines, edit_text, lines_in_ranges
-from code_commit.verify.parts import Suspicion
+from code_commit.verify.parts import Suspicion, parts_of
 from code_commit.verify.writing import whole_text, whole_text_as_sent
 
 _SHEBANG, _LOST = b"#!", "\ufffd"
 _NOT_ASCII, _ASCII_WORD = regex(r"([^\x00-\x7f]+)"), regex(r"[A-Za-z]\w+")
+_WORD = regex(r"[^\W_]")
 _FEWEST_LOST, _MOST_COMPARED = 3, 50  # lines
+_FEWEST_TWICE = 15  # lines; fewer are soon copied, in a table of tests
 
 
 def check_content(
@@ -118,6 +122,27 @@ def _lost_form(line: str, *, is_ascii: bool) -> str:
         else:
             pieces[at] = rf"[^\x00-\x3e@-\x7f]{{{len(piece) + 1},{len(piece.encode())}}}"
     return "".join(pieces)
+
+
+def find_doubling(change: FileChange | EditBlock, old: str | None) -> Suspicion | None:
+    """Return the finding that most of a file's lines, which it has once, come twice, one time after the other."""
+    if not isinstance(change, FileReplacement) or old is None or 2 * len(change.content) < 3 * len(old):
+        return None
+    counts = Counter(line for line in map(str.strip, old.split("\n")) if _WORD.search(line))
+    places: dict[str, list[int]] = {line: [] for line, number in counts.items() if number == 1}
+    for number, line in enumerate(map(str.strip, change.content.split("\n"))):
+        if line in places:
+            places[line].append(number)
+    kept = [found for found in places.values() if found]
+    twice = [found for found in kept if len(found) > 1]
+    if len(twice) < _FEWEST_TWICE or 2 * len(kept) < len(places) or 4 * len(twice) < 3 * len(kept):
+        return None
+    start = min(second for _, second, *_ in twice)
+    if max(first for first, *_ in twice) > start or next(parts_of(change, old)).is_data:
+        return None
+    said = change.content.split("\n")[start].strip()
+    fact = f"all of it comes twice: '{quoted(said)}' begins it again"
+    return Suspicion(change.line and change.line + 1 + start, fact, "send the file once", rule="repeated")
 
 
 def lost_characters(content: bytes) -> int:

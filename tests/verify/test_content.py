@@ -27,7 +27,7 @@ from code_commit.project import Project, find_project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.verify import capture_rules, verify_changes
-from code_commit.verify.content import find_lost_letters, read_umask
+from code_commit.verify.content import find_doubling, find_lost_letters, read_umask
 from code_commit.views import Outline, Sight, Unsure, find_unseen, whole_of
 
 KEY = "sk-proj-0123456789abcdefghij"
@@ -536,6 +536,38 @@ def test_lines_that_come_again_in_a_wrong_encoding_are_suspected(encoding):
     assert (found.rule, found.line) == ("damaged", 4)
     mended = FRENCH.encode().decode(encoding, "replace").replace("x = 1", FRENCH[: FRENCH.index("\n")])
     assert find_lost_letters(FileReplacement("a.txt", mended, 3), FRENCH) is None, "a line is as it was"
+
+
+SIXTEEN = "".join(f"def f{number}():\n    return {number}\n\n" for number in range(8))
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        SIXTEEN.replace("f3", "g") * 2,
+        SIXTEEN.replace("n 5", "n 8") + SIXTEEN,
+        f"{SIXTEEN}x = 1\n{SIXTEEN}\n{SIXTEEN}",
+        3 * SIXTEEN.replace("\n", "\r\n"),
+    ],
+)
+def test_a_file_that_comes_twice_is_suspected(new):
+    found = find_doubling(FileReplacement("a.py", new, 3), SIXTEEN)
+    assert found is not None
+    assert (found.rule, "twice" in found.fact) == ("repeated", True)
+    assert find_doubling(FileReplacement("a.py", new, 3), new) is None, "it was so before"
+    assert find_doubling(FileReplacement("a.py", new, 3), None) is None
+    assert find_doubling(EditBlock("a.py", (Edit("x\n", new, 3),), 3), SIXTEEN) is None
+
+
+def test_lines_that_come_twice_one_by_one_or_in_part_are_no_file_that_comes_twice():
+    lines = SIXTEEN.split("\n")
+    for new in (
+        "\n".join(line for line in lines for _ in range(2)),
+        SIXTEEN + SIXTEEN[: len(SIXTEEN) // 2],
+        "\n".join(lines[:3]) * 2,
+    ):
+        old = SIXTEEN if len(new) > 100 else "\n".join(lines[:3])
+        assert find_doubling(FileReplacement("a.py", new, 3), old) is None
 
 
 def test_other_losses_of_characters_are_none():
