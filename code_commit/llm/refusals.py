@@ -51,10 +51,12 @@ _ASKED = regex(
 )
 _LIMIT = regex(rf"(?i)\b(?:limit|max(?:imum)?|allowed|at most)\W*(?:(?:is|of)\W+)?{_NUMBER}|tokens? > {_NUMBER}")
 _NO_LIMIT = regex(r"(?i)\blimit['\"]?\s*(?:is|of|:|=)?\s*0(?![\d.,]*\d)")
-_RATE = regex(r"(?i)(\b(per|a|each)|/) ?(min(ute)?|sec(ond)?|hour|hr)\b|\b[rt]p[ms]\b|per(minute|second|hour)")
+_EACH = r"(?i)((?<![a-z])(per|a|each)|/)[ _-]?"  # also within a name: requests_per_minute_per_project
+_RATE = regex(_EACH + r"(min(ute)?|sec(ond)?|hour|hr)(?![a-z])|\b[rt]p[ms]\b|per(minute|second|hour)")
 _LONG_PERIOD = regex(
-    r"(?i)(\b(per|a|each)|/)[ -]?(day|week|month)\b|\b[rt]pd\b|\b(daily|weekly|monthly)\b|perday|[今每当本][日天月]"
+    _EACH + r"(day|week|month)(?![a-z])|\b[rt]pd\b|\b(daily|weekly|monthly)\b|perday|[今每当本][日天周月]"
 )
+_PERIODS = (("week", "week|周"), ("month", "month|月"), ("day", ""))  # by what names them in words of a long one
 _NO_MONEY = regex(
     r"(?i)\b(balance|(?<!thinking )budget(?! \d)|prepaid|arrear\w*|good standing|insufficient (funds|credits?|quota)"
     r"|(extra|additional) usage)\b"
@@ -69,6 +71,7 @@ _TOO_LONG = regex(
     r"|\b(context|input|prompt) (length|window|size)\b|string above max|[超过]长"
 )
 _SIZES = regex(r"(?<![\w.:/-])\d{3,}(?:[,_]\d{3})*(?![\w:/-]|\.\d)")
+_NO_SIZE = regex(r"(?i)\b(line|col(umn)?|char|position|code|status)\W{1,3}\d+")
 _OF_SIZE = regex(r"(?i)tokens\b|token (count|limit)|characters\b|length|\bsize\b|context|prompt|input|长度|上下文")
 _SMALLEST_LIMIT = 256  # of a context window, in tokens
 _OTHER_LIMIT = regex(r"(?i)\bquota\b|\btime|\brate\b|concurren|\brequests\b|\bexpired?\b")
@@ -86,6 +89,7 @@ _NO_MODEL = regex(
 _NO_ADDRESS = regex(
     rf"(?i)\b(endpoint|route|url|path)s?\b.{{0,40}}{_NOT_THERE}|\b(unexpected|unknown) (endpoint|route)|\bcannot post\b"
 )
+_EFFORT = regex(r"(?i)\beffort\b|reasoning[ _.-]?effort|thinking[ _-]?level|output[ _]config")
 _NO_MEMORY = regex(r"(?i)\b(requires?|needs?) more\b.{0,40}\bmemory\b")
 _PASSES = regex(
     r"(?i)\b(re)?try(ing)?( again)? (later|shortly|soon|in an? )|\btemporar|\bbusy\b|\boverloaded\b"
@@ -166,7 +170,8 @@ class _Matter(NamedTuple):
     @classmethod
     def of(cls, status: int, body: Any) -> "_Matter":
         codes = sorted({str(code) for code in scalars_under(body, CODES)})
-        code_words = re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]", " ", " ".join(codes)[: 8 * LONGEST_MESSAGE])
+        named = " ".join(code for code in codes if not code.isdigit())
+        code_words = re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]", " ", named[: 8 * LONGEST_MESSAGE])
         words = "; ".join(told(body))[: 8 * LONGEST_MESSAGE]
         if status < 400:
             status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), 0)
@@ -177,6 +182,10 @@ class _Matter(NamedTuple):
     def says(self, pattern: re.Pattern[str]) -> bool:
         return pattern.search(self.text) is not None
 
+    def names_model(self, name: str) -> bool:
+        """Tell whether the refusal is of the model that was asked for, not of the key alone."""
+        return "model" in self.parameters or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.text) is not None
+
 
 def _lasting_advice(matter: _Matter, wait: float | None, endpoint: Endpoint) -> _Advice | None:
     """Return the advice on an error that waiting cannot help, None for any other."""
@@ -184,6 +193,7 @@ def _lasting_advice(matter: _Matter, wait: float | None, endpoint: Endpoint) -> 
         _on_key(matter, endpoint)
         or _too_large(matter, endpoint)
         or _used_up(matter, wait)
+        or _on_effort(matter, endpoint)
         or _on_account_or_model(matter, endpoint)
     )
 
@@ -191,6 +201,8 @@ def _lasting_advice(matter: _Matter, wait: float | None, endpoint: Endpoint) -> 
 def _on_key(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
     is_of_key = matter.codes & _KEY_CODES or (matter.says(_KEY) and matter.status != 429)
     if not is_of_key and (matter.status != 401 or matter.says(_NO_MONEY)):
+        return None
+    if not is_of_key and endpoint.key_source and matter.names_model(endpoint.model):
         return None
     if not endpoint.key_source:
         return (
@@ -213,6 +225,15 @@ def _on_account_or_model(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
     return None
 
 
+def _on_effort(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
+    """Return the advice on an effort that the user has asked for, if the refusal names it."""
+    effort = endpoint.settings.reasoning_effort
+    named = matter.says(_EFFORT) or any(_EFFORT.search(name) for name in matter.parameters)
+    if not effort or not named or matter.status == 429 or matter.says(_MAY_COME):
+        return None
+    return "refused", f"{endpoint.model} does not take it: leave --reasoning-effort {effort} out, or name another one"
+
+
 def _used_up(matter: _Matter, wait: float | None) -> _Advice | None:
     """Return the advice on money or a quota that is used up, None where a wait or a period of minutes helps."""
     console = "raise the limit in the provider's console"
@@ -220,8 +241,11 @@ def _used_up(matter: _Matter, wait: float | None) -> _Advice | None:
         return None
     if matter.status == 402 or matter.says(_NO_LIMIT) or matter.says(_NO_MONEY):
         return "quota", f"no money or quota is left there: top up, or {console}"
-    if any("perday" in code for code in matter.codes) or (matter.says(_LONG_PERIOD) and not wait):
-        return "quota", f"the quota of the day is used up: continue tomorrow, or {console}"
+    long = _LONG_PERIOD.search(matter.text)
+    if any("perday" in code for code in matter.codes) or (long and not wait):
+        words = long[0].lower() if long else ""
+        period = next(name for name, pattern in _PERIODS if re.search(pattern, words))
+        return "quota", f"the quota of the {period} is used up: continue when the next one begins, or {console}"
     is_of_money = matter.says(_MONEY) or (matter.says(_QUOTA) and "resource_exhausted" not in matter.codes)
     if not wait and is_of_money and not (matter.says(_RATE) or matter.says(_LONG_PERIOD)):
         return "quota", f"no money or quota is left there: top up, or {console}"
@@ -245,8 +269,8 @@ def _too_large(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
 
 
 def _has_two_sizes(text: str) -> bool:
-    """Tell whether a message names two sizes: what was sent, and what fits."""
-    sizes = {int(re.sub(r"\D", "", size)) for size in _SIZES.findall(text)}
+    """Tell whether a message names two sizes: what was sent, and what fits. The number of a place is none."""
+    sizes = {int(re.sub(r"\D", "", size)) for size in _SIZES.findall(_NO_SIZE.sub(" ", text))}
     return sum(size >= _SMALLEST_LIMIT for size in sizes) > 1
 
 
@@ -274,7 +298,7 @@ def _can_pass(matter: _Matter, wait: float | None, reply: Reply) -> bool:
 
 def _advice_by_status(matter: _Matter, endpoint: Endpoint) -> _Advice:
     """Return the advice on a status that a retry cannot change."""
-    if matter.status == 403:
+    if matter.status in (401, 403):
         advice = f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
         return "key", advice
     if matter.status == 404 or matter.says(_NO_ADDRESS):

@@ -42,9 +42,9 @@ def test_a_refused_key_is_mended_where_it_comes_from():
     assert "key_command printed is refused: run that command in a shell" in said["key_command"]
 
 
-def refused(status, body, headers=None):
-    endpoint = Endpoint("m", "http://127.0.0.1:9/v1", Settings(), Path(), "a key file", str)
-    return refusal_of(Reply(status, headers or {}, body), endpoint, 1e9)
+def refused(status, body, settings=None):
+    endpoint = Endpoint("m", "http://127.0.0.1:9/v1", settings or Settings(), Path(), "a key file", str)
+    return refusal_of(Reply(status, {}, body), endpoint, 1e9)
 
 
 def error(message, **more):
@@ -83,6 +83,7 @@ def error(message, **more):
         (500, error("model requires more system memory (8.4 GiB) than is available (5.7 GiB)"), "refused"),
         (400, error("total message size 10176584 exceeds limit 2097152"), "too_long"),
         (200, {"error": "Unexpected endpoint or method. (POST /chat/completions)"}, "refused"),
+        (429, error("Quota exceeded for requests_per_day_per_project with base model: m"), "quota"),
     ],
 )
 def test_what_waiting_cannot_change_is_told_by_what_it_speaks_of(status, body, kind):
@@ -105,6 +106,8 @@ def test_what_waiting_cannot_change_is_told_by_what_it_speaks_of(status, body, k
         (529, error("Overloaded", type="overloaded_error")),
         (429, error("Quota exceeded for requests_per_base_model.", status="RESOURCE_EXHAUSTED")),
         (429, error("Rate limited. Purchase credits to raise the limit.")),
+        (429, error("Quota exceeded for a.example.org/requests_per_minute_per_project with base model: m")),
+        (429, error("Purchase credits for more free-models-per-min", code=429)),
         (400, error("The model is busy, try again later")),
         (200, error("ThrottlingException: Too many tokens, please wait before trying again.")),
         (400, {"__type": "ThrottlingException", "message": "Too many tokens, please wait before trying again."}),
@@ -136,10 +139,54 @@ def test_a_model_that_is_unknown_is_told_in_any_words(body):
         "temperature: must be less than or equal to 2",
         "thinking.budget_tokens: Input should be greater than or equal to 1024",
         "Budget 0 is invalid. This model only works in thinking mode.",
+        "{'type': 'json_invalid', 'input': {}, 'error': 'Expecting value: line 1 column 301306 (char 301305)'}",
+        "Error code: 400 - the input of message 1 has no text, see log 7345",
+        "the prompt of request 88123 has no user's message",
     ],
 )
 def test_a_refusal_of_a_form_is_no_refusal_of_a_size(words):
-    assert refused(400, error(words)).kind == "refused"
+    assert refused(400, error(words, code=400)).kind == "refused"
+
+
+@pytest.mark.parametrize(
+    ("words", "period"),
+    [
+        ("free-models-per-day", "day"),
+        ("reached organization TPD rate limit, current: 1526210, limit: 1500000", "day"),
+        ("Weekly limit reached", "week"),
+        ("已达到本周使用上限", "week"),
+        ("has used all credits or reached its monthly spending limit", "month"),
+        ("limited to 1000 calls / month", "month"),
+    ],
+)
+def test_a_quota_that_is_used_up_is_told_with_its_period(words, period):
+    refusal = refused(429, error(words))
+    assert refusal.kind == "quota"
+    assert f"the quota of the {period} is used up: continue when the next one begins, or raise" in str(refusal)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": "Model grok-4 does not support parameter reasoningEffort."},
+        error('Model "m" does not support reasoning effort "high", accepted values: low, max'),
+        error("thinking_level is not supported for this model"),
+        error("Extra inputs are not permitted", param="output_config.effort"),
+        {"detail": [{"loc": ["body", "reasoning_effort"], "msg": "Input should be 'low' or 'max'"}]},
+    ],
+)
+def test_a_refused_effort_is_told_where_one_was_asked_for(body):
+    way = "; m does not take it: leave --reasoning-effort high out, or name another one"
+    assert str(refused(400, body, Settings(reasoning_effort="high"))).endswith(way)
+    assert way not in str(refused(400, body))
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("body", [error("key not allowed here", param="model"), error("team may not access m")])
+def test_a_key_that_may_not_use_the_model_is_a_valid_one(status, body):
+    refusal = refused(status, body)
+    assert refusal.kind == "key"
+    assert "the key may not use m, or not from here" in str(refusal)
 
 
 @pytest.mark.parametrize(
