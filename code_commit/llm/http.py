@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -16,7 +17,7 @@ from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import RequestBody
 from code_commit.llm.certificates import Certificate, tls_context
 from code_commit.llm.proxies import is_this_machine, proxy_of
-from code_commit.llm.values import json_or_text, unpacked
+from code_commit.llm.values import is_text, json_or_text, unpacked
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 
@@ -224,19 +225,22 @@ class Connection:
                 pieces = self._pieces(response.iter_raw())
                 coding = headers.get("content-encoding", "identity").strip().lower()
                 if coding not in ("", "identity"):
-                    pieces = self._unpacked_refusal(pieces, coding, response.is_success)
+                    pieces = self._readable(pieces, coding, response.is_success)
                 yield OpenReply(response.status_code, headers, pieces)
             finally:
                 response.close()
 
-    def _unpacked_refusal(self, pieces: Iterable[bytes], coding: str, is_success: bool) -> Iterator[bytes]:  # noqa: FBT001
-        """Return the beginning of a compressed refusal. Raises LLMError for an answer, which may be of any size."""
-        if not is_success:
-            return iter([unpacked(pieces)])
-        raise LLMError(
-            f"{self.endpoint.host} sent a compressed answer (Content-Encoding: {shown(coding[:40])}), which was not "
-            "asked for and may be of any size: let the server, or the proxy before it, send answers as they are"
-        )
+    def _readable(self, pieces: Iterator[bytes], coding: str, is_success: bool) -> Iterator[bytes]:  # noqa: FBT001
+        """Yield a reply that a proxy has unpacked without a word, or the beginning of a compressed refusal.
+
+        Raises LLMError for a compressed answer, which may be of any size.
+        """
+        begin = next(pieces, b"")
+        if is_success and not is_text(begin):
+            said = f"{self.endpoint.host} sent a compressed answer (Content-Encoding: {shown(coding[:40])})"
+            way = "let the server, or the proxy before it, send answers as they are"
+            raise LLMError(f"{said}, which was not asked for and may be of any size: {way}", "refused")
+        yield from chain((begin,), pieces) if is_text(begin) else (unpacked(chain((begin,), pieces)),)
 
     def _pieces(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         size, most = 0, self.timing.largest_reply

@@ -1,5 +1,6 @@
 """Foreign JSON, read without trust: a member that is missing or of another kind is empty."""
 
+import codecs
 import json
 import math
 import re
@@ -17,6 +18,15 @@ def json_or_text(data: bytes) -> Any:
         return json.loads(data, parse_constant=lambda _: None, parse_float=_finite)
     except (ValueError, RecursionError):
         return data.decode("utf-8", "replace")
+
+
+def is_text(begin: bytes) -> bool:
+    """Tell whether a body is text by its beginning, which of a compressed one has other bytes."""
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(begin)
+    except UnicodeDecodeError:
+        return False
+    return re.search(r"[\x00-\x08\x0e-\x1f]", text) is None
 
 
 def unpacked(pieces: Iterable[bytes]) -> bytes:

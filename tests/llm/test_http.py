@@ -309,9 +309,21 @@ def test_the_deadline_holds_over_tls(certificate, monkeypatch, way_there, kind):
 def test_a_compressed_reply_was_not_asked_for_and_is_refused(name, coding):
     bomb = gzip.compress(gzip.compress(b"x" * 1_000_000))
     with FakeServer(["x"], [Fault("status", body=bomb, headers={"content-encoding": coding})]) as server:
-        with pytest.raises(LLMError, match=re.escape(f"Content-Encoding: {coding}")):
+        with pytest.raises(LLMError, match=re.escape(f"Content-Encoding: {coding}")) as caught:
             ask(WAYS[name], server)
+    assert caught.value.kind == "refused"
     assert [request.headers["accept-encoding"] for request in server.requests] == ["identity"]
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
+def test_a_reply_that_is_not_compressed_is_read_whatever_its_header_says(coding):
+    headers = {"content-encoding": coding}
+    refusal = Fault("status", status=400, body={"error": {"message": "no such tenant"}}, headers=headers)
+    body = b'data: {"choices": [{"delta": {"content": "\xc3\xa4"}, "finish_reason": "stop"}]}\n\n'
+    with FakeServer(faults=[Fault("status", body=body, headers=headers), refusal]) as server:
+        assert ask(CHAT, server)[0].text == "\u00e4"
+        with pytest.raises(LLMError, match="no such tenant"):
+            ask(CHAT, server)
 
 
 @pytest.mark.parametrize("before", range(570, 602))
