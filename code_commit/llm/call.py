@@ -136,12 +136,17 @@ class Call:
         if reply.is_success and has_answer(body):
             self.connection.is_proven = True
             return
-        if reply.is_success and isinstance(body, dict) and not has_words(body):
+        if reply.is_success and isinstance(body, dict) and not (has_words(body) or is_error(body)):
             return
         failure = self.refusal(reply)
         if reply.is_success and not isinstance(body, dict) and isinstance(failure, PassingFailure):
             failure = self.garbage(reply)
         raise failure
+
+    @property
+    def way_without_jobs(self) -> str:
+        """The advice on a server that does not let a job be fetched."""
+        return _LIMITS["missing"][1].format(model=self.endpoint.model_option)
 
     def refusal(self, reply: Reply, where: str = "", errors: Any = None) -> RefusedRequestError | PassingFailure:
         """Return what a refusal comes to; `errors` are the parts of its reply that say why, if not all of it does."""

@@ -15,7 +15,7 @@ from code_commit.llm.refusals import RefusedRequestError
 from code_commit.llm.values import json_or_text, list_of, member, text_of
 from code_commit.llm.vendor import end_of
 from code_commit.llm.waits import asked_wait
-from code_commit.llm.words import members_with_words, unwrapped
+from code_commit.llm.words import is_error, members_with_words, unwrapped
 
 _FINAL = """
     completed incomplete failed cancelled canceled expired budget_exceeded requires_action requires_continuation
@@ -97,10 +97,15 @@ def _fetch(call: Call, job_path: str) -> Reply:
 
     def ask() -> Reply:
         reply = _with_job(call.connection.send("GET", job_path, None, call.timing.read))
-        if reply.status != 404:
+        if reply.status == 404:
+            raise PassingFailure(f"{call.endpoint.host} does not find the job", "missing", reply=reply)
+        try:
             call.check(reply, is_job)
-            return reply
-        raise PassingFailure(f"{call.endpoint.host} does not find the job", "missing", reply=reply)
+        except RefusedRequestError as refusal:
+            if refusal.kind == "refused" and reply.status >= 400:  # not of the request, since that has made the job
+                raise RefusedRequestError(refusal.said, call.way_without_jobs, "refused", reply) from None
+            raise
+        return reply
 
     return call.retry(ask, longest_wait=call.timing.longest_poll)
 
@@ -122,10 +127,16 @@ def _with_job(reply: Reply) -> Reply:
 
 
 def _last_job(events: list[Any]) -> dict[str, Any]:
-    """Return the last job of a stream, {} without one. If it lacks an answer, that stands in the events before it."""
+    """Return the last job of a stream, {} without one. If it lacks an answer, that stands in the events before it.
+
+    An error ends a job that has not ended, and is returned in its place.
+    """
     parts = (part for event in events for part in (event, member(event, "response")))
     jobs: list[dict[str, Any]] = [part for part in parts if is_job(part)]
     items = [member(event, "item") for event in events if text_of(event, "type") == "response.output_item.done"]
+    errors: list[dict[str, Any]] = [event for event in events if is_error(event)]
+    if errors and not (jobs and text_of(jobs[-1], "status").lower() in _FINAL_STATES):
+        return errors[-1]
     if jobs and items and not list_of(jobs[-1], "output"):
         return jobs[-1] | {"output": items}
     return jobs[-1] if jobs else {}

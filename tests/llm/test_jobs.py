@@ -274,6 +274,37 @@ def test_a_finished_job_with_the_length_for_its_state_is_cut_off():
         assert ask(WAYS["responses"], server)[0].is_cut_off
 
 
+OVERLOADED = {"error": {"code": "server_is_overloaded", "message": "We are overloaded."}}
+BEGUN = {"type": "response.created", "response": {"id": "resp_9", "status": "in_progress", "error": None}}
+
+
+@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("before", [[], [BEGUN]])
+def test_an_error_in_a_stream_that_was_not_asked_for_ends_the_job(name, before):
+    stream = b"".join(b"data: %s\n\n" % json.dumps(event).encode() for event in (*before, OVERLOADED))
+    with FakeServer(["x"], [Fault("status", body=stream)]) as server:
+        assert ask(WAYS[name], server)[0].text == "x"
+    assert not [request for request in server.requests if "resp_9" in request.path]
+
+
+def test_the_error_of_such_a_stream_is_told_by_its_code_alone():
+    event = {"type": "error", "code": "context_length_exceeded", "message": ""}
+    with FakeServer(["x"], [Fault("status", body=b"data: %s\n\n" % json.dumps(event).encode())]) as server:
+        with pytest.raises(LLMError, match=r"context_length_exceeded; .*the prompt is too long") as caught:
+            ask(WAYS["responses"], server)
+    assert caught.value.kind == "too_long"
+
+
+@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("status", [400, 405, 501])
+def test_a_server_that_lets_nobody_ask_for_a_job_is_told_so(name, status):
+    fault = Fault("status", "poll", 9, status=status, body={"error": {"message": "Method Not Allowed"}})
+    with FakeServer(["x"], [fault]) as server:
+        with pytest.raises(LLMError, match=r"Method Not Allowed; .*may not support background jobs") as caught:
+            ask(WAYS[name], server)
+    assert (len(server.jobs), caught.value.kind) == (1, "refused")
+
+
 @pytest.mark.parametrize("name", WAYS)
 def test_a_real_signal_ends_a_silent_call_at_once(name):
     def interrupt(number, _frame):
