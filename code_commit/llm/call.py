@@ -234,7 +234,12 @@ class Call:
                     return whole
                 pieces = [data]
             self.is_stream = True
-            return Reply(reply.status, reply.headers, assemble(self, self._events(pieces, has_answer)))
+            try:
+                return Reply(reply.status, reply.headers, assemble(self, self._events(pieces, has_answer)))
+            except LLMError as error:
+                if error.kind != "timeout" or not self.has_notice:
+                    raise
+                raise LLMError(f"{error}; it said: {error_message(self._notice, self.endpoint)}", error.kind) from None
 
     @contextmanager
     def keeping_lost_text(self) -> Iterator[None]:

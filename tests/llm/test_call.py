@@ -36,3 +36,13 @@ def test_an_api_that_asks_for_nothing_is_not_asked_in_a_tight_loop(asked, waited
     with FakeServer(["x"], [Fault("status", status=429, headers={"retry-after": asked})]) as server:
         _, listener = ask(WAYS["chat"], server)
     assert [delay for _, delay in listener.retries] == [waited]
+
+
+@pytest.mark.parametrize("name", ["chat", "messages"])
+def test_a_stream_that_falls_silent_is_told_with_what_it_said(name):
+    said = Fault("open", body=b"data: Number of choices must be greater than 0.\n\n")
+    with FakeServer(faults=[said]) as server:
+        with open_way(WAYS[name], server.base_url(WAYS[name].provider), Timing(), timeout=0.7) as llm:
+            with pytest.raises(LLMError, match=r"llm-timeout\); it said: Number of choices must be") as caught:
+                llm.complete(PROMPT, Listener())
+    assert caught.value.kind == "timeout"
