@@ -25,6 +25,9 @@ _REFUSES = regex(
     r"(?i)\bnot\b|n['’]t\b|\bun(supported|known|recogni[sz]ed|expected|available)|\bextra\b|\bforbidden\b|\binvalid\b"  # noqa: RUF001
     r"|\bno\b|\bonly\b|\bdisabled\b|\bmust\b|\brequires?\b"
 )
+_OF_VALUE = regex(
+    r"(?i)\b(range|between|at (most|least)|less than|exceeds?|maximum|minimum|too (large|high|small|low))\b"
+)
 _SYSTEM = regex(r"(?i)\broles?\b|\b(system|developer)\W.{0,40}?\b(message|instruction|prompt)s?\b")
 
 
@@ -70,9 +73,8 @@ def adapted(
     sent = [name for name in body if name not in _NEEDED | _OF_USER] + [name for name in _INSIDE if _holds(body, name)]
     names = _named(sent, named_parameters(reply.body), words)
     if names and reply.status != OF_TEMPLATE:
-        is_of_value = (
-            re.search(rf"(?<!\d){re.escape(str(body.get(names[0])))}(?!\d)", words.replace(",", "")) is not None
-        )
+        value = rf"(?<!\d){re.escape(str(body.get(names[0])))}(?!\d)"
+        is_of_value = re.search(value, words.replace(",", "")) is not None or _OF_VALUE.search(words) is not None
         return _without_parameter(dialect, names[0], settings, renames, is_of_value=is_of_value)
     if dialect.has_system and _SYSTEM.search(words) and _REFUSES.search(words):
         return dialect._replace(has_system=False), "with the system prompt in the user's message"

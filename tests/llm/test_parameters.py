@@ -67,6 +67,7 @@ def test_without_a_role_for_the_system_its_text_goes_to_the_user(fault):
     "fault",
     [
         refusal("max_tokens: 9000 > 8192, the most that this model writes", param="max_tokens"),
+        refusal("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]"),
         refusal("The requested model is not supported.", param="model"),
         refusal("reasoning_effort: 'xhigh' is not supported", param="reasoning_effort"),
     ],
