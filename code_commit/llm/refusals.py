@@ -64,6 +64,10 @@ _NO_MONEY = regex(
 )
 _MONEY = regex(r"(?i)\b(billing|payment|credits?|purchase|recharge|top.?up|usage limits?|spend(ing)?( limits?)?)\b")
 _QUOTA = regex(r"(?i)\bquota\b")
+_EXHAUSTED = regex(r"(?i)\bresource[ _]exhausted\b")  # of Google, which has a quota for each minute
+_REACHED = regex(
+    r"(?i)\blimit (was |is |has been )?(exceeded|reached|hit)\b|\b(exceeded|reached|hit)\b.{0,30}\blimit\b"
+)
 _PROMPT = r"(?:prompt|inputs?|context|tokens?|messages|conversation|payload|body|entity)"
 _SIZE = r"(?:too (?:long|large|big|many)|exceed\w*|maximum|(?:greater|larger|longer) than|overflow\w*|limit|range)"
 _TOO_LONG = regex(
@@ -148,7 +152,7 @@ def refusal_of(reply: Reply, endpoint: Endpoint, now: float, where: str = "") ->
     message = error_message(body, endpoint)
     said = f"{where}: {message}" if message else where
     wait = asked_wait(reply.headers, body, message, now)
-    matter = _Matter.of(reply.status, body)
+    matter = _Matter.of(reply.status, body, endpoint.model)
     lasting = _lasting_advice(matter, wait, endpoint)
     if lasting is None and not _can_pass(matter, wait, reply):
         lasting = _advice_by_status(matter, endpoint)
@@ -159,16 +163,20 @@ def refusal_of(reply: Reply, endpoint: Endpoint, now: float, where: str = "") ->
 
 
 class _Matter(NamedTuple):
-    """The matter of a refusal. `status` is that of the reply or in its body, `text` its codes and words as one."""
+    """The matter of a refusal. `status` is that of the reply or in its body, `text` its codes and words as one.
+
+    The name of the model that was asked for is left out of it: it may speak of anything.
+    """
 
     status: int
     codes: frozenset[str]
     code_words: str
     text: str
     parameters: frozenset[str]
+    is_of_model: bool  # whether it names the model
 
     @classmethod
-    def of(cls, status: int, body: Any) -> "_Matter":
+    def of(cls, status: int, body: Any, model: str) -> "_Matter":
         codes = sorted({str(code) for code in scalars_under(body, CODES)})
         named = " ".join(code for code in codes if not code.isdigit())
         code_words = re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]", " ", named[: 8 * LONGEST_MESSAGE])
@@ -177,14 +185,13 @@ class _Matter(NamedTuple):
             status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), 0)
         parts = re.split(r"(?<=[.;,(])", _ASIDE.sub(" ", f"{code_words}. {words}"))
         text = "".join(part for part in parts if not _OFFER.search(part))  # an offer is no reason
-        return cls(status, frozenset(code.lower() for code in codes), code_words, text, named_parameters(body))
+        text, names = re.subn(rf"(?<![\w-]){re.escape(model)}(?![\w-])", " ", text)
+        parameters = named_parameters(body)
+        lower = frozenset(code.lower() for code in codes)
+        return cls(status, lower, code_words, text, parameters, names > 0 or "model" in parameters)
 
     def says(self, pattern: re.Pattern[str]) -> bool:
         return pattern.search(self.text) is not None
-
-    def names_model(self, name: str) -> bool:
-        """Tell whether the refusal is of the model that was asked for, not of the key alone."""
-        return "model" in self.parameters or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.text) is not None
 
 
 def _lasting_advice(matter: _Matter, wait: float | None, endpoint: Endpoint) -> _Advice | None:
@@ -202,7 +209,7 @@ def _on_key(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
     is_of_key = matter.codes & _KEY_CODES or (matter.says(_KEY) and matter.status != 429)
     if not is_of_key and (matter.status != 401 or matter.says(_NO_MONEY)):
         return None
-    if not is_of_key and endpoint.key_source and matter.names_model(endpoint.model):
+    if not is_of_key and endpoint.key_source and matter.is_of_model:
         return None
     if not endpoint.key_source:
         return (
@@ -246,7 +253,7 @@ def _used_up(matter: _Matter, wait: float | None) -> _Advice | None:
         words = long[0].lower() if long else ""
         period = next(name for name, pattern in _PERIODS if re.search(pattern, words))
         return "quota", f"the quota of the {period} is used up: continue when the next one begins, or {console}"
-    is_of_money = matter.says(_MONEY) or (matter.says(_QUOTA) and "resource_exhausted" not in matter.codes)
+    is_of_money = matter.says(_MONEY) or (matter.says(_QUOTA) and not matter.says(_EXHAUSTED))
     if not wait and is_of_money and not (matter.says(_RATE) or matter.says(_LONG_PERIOD)):
         return "quota", f"no money or quota is left there: top up, or {console}"
     return None
@@ -298,6 +305,8 @@ def _can_pass(matter: _Matter, wait: float | None, reply: Reply) -> bool:
 
 def _advice_by_status(matter: _Matter, endpoint: Endpoint) -> _Advice:
     """Return the advice on a status that a retry cannot change."""
+    if matter.status == 403 and matter.says(_REACHED):
+        return "quota", "a limit is reached there: raise it in the provider's console"
     if matter.status in (401, 403):
         advice = f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
         return "key", advice

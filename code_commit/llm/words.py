@@ -96,11 +96,11 @@ def _said_in(value: Any, depth: int = 0, *, is_said: bool = False) -> Iterator[s
 
 
 def _words_of_page(page: str) -> str:
-    """Return the title of a web page, else the first text of three words or more between two tags."""
-    if title := re.search(r"(?is)<title>(.*?)</title>", page):
-        return title[1]
-    texts = re.findall(r">([^<>{}]+)(?=<)", page)
-    return next((text for text in texts if len(text.split()) > 2), "")
+    """Return the title of a web page, if it has two words; else the first text of three or more between two tags."""
+    found = re.search(r"(?is)<title>(.*?)</title>", page)
+    title = found[1] if found else ""
+    texts = re.findall(r">([^<>{}]+)(?=<)", page) if len(title.split()) < 2 else []
+    return next((text for text in texts if len(text.split()) > 2), title)
 
 
 def _sentences(value: Any, depth: int = 0) -> list[str]:

@@ -42,8 +42,8 @@ def test_a_refused_key_is_mended_where_it_comes_from():
     assert "key_command printed is refused: run that command in a shell" in said["key_command"]
 
 
-def refused(status, body, settings=None):
-    endpoint = Endpoint("m", "http://127.0.0.1:9/v1", settings or Settings(), Path(), "a key file", str)
+def refused(status, body, settings=None, model="m"):
+    endpoint = Endpoint(model, "http://127.0.0.1:9/v1", settings or Settings(), Path(), "a key file", str)
     return refusal_of(Reply(status, {}, body), endpoint, 1e9)
 
 
@@ -84,6 +84,10 @@ def error(message, **more):
         (400, error("total message size 10176584 exceeds limit 2097152"), "too_long"),
         (200, {"error": "Unexpected endpoint or method. (POST /chat/completions)"}, "refused"),
         (429, error("Quota exceeded for requests_per_day_per_project with base model: m"), "quota"),
+        (403, error("Key limit exceeded (total limit). Manage it using https://a.example.org/keys"), "quota"),
+        (403, error("This key has reached its spend cap"), "quota"),
+        (200, error("Key limit exceeded (total limit)", code=403), "quota"),
+        (403, error("This key is limited to other models"), "key"),
     ],
 )
 def test_what_waiting_cannot_change_is_told_by_what_it_speaks_of(status, body, kind):
@@ -108,6 +112,8 @@ def test_what_waiting_cannot_change_is_told_by_what_it_speaks_of(status, body, k
         (429, error("Rate limited. Purchase credits to raise the limit.")),
         (429, error("Quota exceeded for a.example.org/requests_per_minute_per_project with base model: m")),
         (429, error("Purchase credits for more free-models-per-min", code=429)),
+        (429, error("RESOURCE_EXHAUSTED: quota exceeded", code=429)),
+        (429, error("The service said: Resource exhausted, check the quota of the project")),
         (400, error("The model is busy, try again later")),
         (200, error("ThrottlingException: Too many tokens, please wait before trying again.")),
         (400, {"__type": "ThrottlingException", "message": "Too many tokens, please wait before trying again."}),
@@ -130,6 +136,12 @@ def test_what_passes_is_waited_for(status, body):
 )
 def test_a_model_that_is_unknown_is_told_in_any_words(body):
     assert "check the name of the model (m): --model" in str(refused(400, body))
+
+
+@pytest.mark.parametrize("model", ["budget", "free/credits-daily", "prompt-too-long"])
+def test_the_name_of_the_model_is_no_reason(model):
+    body = error(f"Invalid model name passed in model={model}")
+    assert f"check the name of the model ({model}): --model" in str(refused(400, body, model=model))
 
 
 @pytest.mark.parametrize(
@@ -201,6 +213,8 @@ def test_a_key_that_may_not_use_the_model_is_a_valid_one(status, body):
         ({"fault": {"faultstring": "Rejected by policy seven"}}, "Rejected by policy seven"),
         ({"errors": {"base": ["This tenant is gone"]}}, "This tenant is gone"),
         ("<html><head><title>Access blocked</title></head></html>", "Access blocked"),
+        ("<title>Error</title><pre>TooLargeError: no such thing<br> at x</pre>", "TooLargeError: no such thing"),
+        ("<title>Forbidden</title><h1>Forbidden</h1>", "Forbidden"),
         ("<html><style>a b { c }</style><body><h1>No such tenant here</h1></body></html>", "No such tenant here"),
         ("<?xml version='1.0'?><Error><Code>X</Code><Message>No such bucket</Message></Error>", "No such bucket"),
         ("upstream connect error", "upstream connect error"),
