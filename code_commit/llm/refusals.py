@@ -242,9 +242,11 @@ def _on_effort(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
 
 
 def _used_up(matter: _Matter, wait: float | None) -> _Advice | None:
-    """Return the advice on money or a quota that is used up, None where a wait or a period of minutes helps."""
+    """Return the advice on money or a quota that is used up, None where a wait or a period of minutes helps, or where a
+    parameter is refused: its value may be quoted.
+    """
     console = "raise the limit in the provider's console"
-    if matter.status >= 500 and matter.says(_MAY_COME):
+    if (matter.status >= 500 and matter.says(_MAY_COME)) or (matter.status in (400, 422) and matter.parameters):
         return None
     if matter.status == 402 or matter.says(_NO_LIMIT) or matter.says(_NO_MONEY):
         return "quota", f"no money or quota is left there: top up, or {console}"

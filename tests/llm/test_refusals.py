@@ -201,6 +201,12 @@ def test_a_key_that_may_not_use_the_model_is_a_valid_one(status, body):
     assert "the key may not use m, or not from here" in str(refusal)
 
 
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_refusal_of_a_parameter_is_not_of_money_that_it_quotes(status):
+    refusal = refused(status, error("Invalid value: 'payment required' or 'budget'", param="tool_choice"))
+    assert refusal.kind == "refused"
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
