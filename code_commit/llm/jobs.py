@@ -30,6 +30,8 @@ def run_job(call: Call, path: str) -> Reply:
     call.check(reply, is_job)
     if _is_final(reply):
         return reply
+    if not is_job(reply.body):
+        raise call.broken("no status", reply)
     job_id = text_of(reply.body, "id")
     if not re.fullmatch(r"[\x21-\x7e]{1,512}", job_id) or set(job_id) == {"."}:
         raise call.garbage(reply)

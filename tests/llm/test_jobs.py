@@ -196,6 +196,14 @@ def test_a_job_id_is_one_path_segment(job_id):
     assert all(path.count("/") == len("//") + 1 and "?" not in path for path in polled)
 
 
+def test_a_reply_without_a_state_is_no_job():
+    body = {"id": "chatcmpl-1", "object": "chat.completion", "choices": [{"message": {"content": "x"}}]}
+    with FakeServer(faults=[Fault("status", body=body)]) as server:
+        with pytest.raises(LLMError, match=r"without an answer \(no status; it has id, object, choices\)") as caught:
+            ask(WAYS["responses"], server)
+    assert (len(server.requests), caught.value.kind) == (1, "refused")
+
+
 def test_failing_jobs_are_not_started_in_a_tight_loop():
     clock = Clock()
     with FakeServer([Answer("", "failed")] * 500) as server:
