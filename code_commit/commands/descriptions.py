@@ -20,7 +20,10 @@ _FOR_PYTEST = regex(r"^(?:(?:async )?def test_|(?:import|from) pytest\b)", re.MU
 _GOOD_TASKS = {"all", "build", "check", "compile", "features", "lint", "rubocop", "spec", "standard", "test"}
 _COMMENTS = regex(r"<!--(?s:.*?)(?:-->|\Z)|^[ \t]*(?:#|//).*", re.MULTILINE)
 _IGNORES = {
-    "Maven": ("**/pom.xml", r"testFailureIgnore>\s*true|maven\.test\.failure\.ignore>\s*true"),
+    "Maven": (
+        "**/pom.xml .mvn/maven.config",
+        r"testFailureIgnore>\s*true|maven\.test\.failure\.ignore(?:>\s*|=)true|(?<!\S)(?:-fn|--fail-never)(?!\S)",
+    ),
     "Gradle": ("**/build.gradle **/build.gradle.kts", r"\bignoreFailures\s*=\s*true|\bignoreFailures\s+true"),
     "Ruby": ("Rakefile", r"\bfail_on_error\s*=\s*false"),
     "Python": ("pyproject.toml setup.cfg pytest.ini tox.ini", r"--suppress-tests-failed-exit-code"),

@@ -125,7 +125,7 @@ def look_into(root: Path) -> Folder:
     """Return the root with its files, top down."""
     files: list[str] = []
     for path, folders, names in os.walk(root):
-        searched = (name for name in folders if not name.startswith(".") and name not in _NOT_SEARCHED)
+        searched = (name for name in folders if name == ".mvn" or not (name[:1] == "." or name in _NOT_SEARCHED))
         folders[:] = sorted(
             name for name in searched if shown(name) == name and not (Path(path) / name / "pyvenv.cfg").exists()
         )

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 from code_commit.commands.project_files import Facts, Folder, mapping, paths_of, strings
@@ -26,9 +27,17 @@ _ASSIGNED = regex(r"\s*(?:(?:export|override|private)\s+)*[\w.-]+\s*(?::{1,3}|[+
 _QUOTED = regex(r"'[^'\n]*'|\"(?:\\.|[^\"\\\n])*\"")
 _LOSES = regex(
     r"(\|\| *(?:true|:|exit 0|echo\b|(?:\[|test) .*\$\?[^;&|\n]*))|(; *(?:(?:true|:|exit 0) *|echo\b[^;\n]*))$"
-    r"|(?<![|\\])(\|(?!\|)&? *[\w./@-]+)",
+    r"|(?<![|\\])(\|(?!\|)&? *(?!xargs\b)[\w./@-]+)"
+    r"|\b(docker[- ]compose\b(?:(?! up\b)[^;&|\n]){0,99} up)\b"
+    r"(?![^;&|\n]{0,999} (?:--(?:exit-code|abort-on|detach|wait)|-d\b))",
     re.MULTILINE,
 )
+_FAILS = regex(r"\b(?:exit|return) +[^0]|\bfalse\b")
+_ASKS = regex(r"--version\b|\b(?:which|command -v)\b")
+_RUN_FOR_EACH = regex(r"\s-exec(?:dir)?\s+")
+_HANDLES = regex(r"(?:cat|ch\w+|cp|echo|grep|ls|mkdir|mv|rm|sed|stat|touch)\b")
+_LAST_OF_EACH = regex(r"\\;|';'|\";\"|\+")
+"""A failure after all, a question for a program, and of `find -exec` the commands on files, and the ends."""
 _PREPARES = regex(r"[@+-]*\s*(?:rm|rmdir|mkdir|cp|mv|p?kill)\b[^;&|]*(?:\|\|.*)?")  # a step that tests nothing
 _LEADS = regex(
     r"[@+-]*\s*(?:(?:then|do|else|[({])\s*)*(?:(?:export\s+)?\w+=\S*\s*\Z|\Z|(?:[.:]|\[|cd|cp|export|for|if|mkdir|mv"
@@ -38,7 +47,8 @@ _MAY_TEST = regex(r"test|spec|check|unit|jest|mocha|karma|cypress|playwright|php
 _CONTINUES = regex(r"\s*(?:(?:then|do|else|elif|fi|esac)\b|[)}]|\Z)")
 _SEPARATOR = regex(r"((?<!\\);+|(?<![&>])&(?![&>]))")
 """A step that tests nothing, what goes on with the command before it, and what parts the steps of a line."""
-_ONLY_SPEAKS = regex(r"(?:[@-]*(?:echo|printf)\b[^|&;]*|\s*)")
+_SPEAKS = regex(r"[@+-]*\s*(?:(?:echo|printf|sleep)\b[^|&;]*|true|:|exit(?: 0)?|)\s*")
+_LOGS = regex(r"""\bnode\s+(?:-[ep]|--eval|--print)\s+(["'])\s*console\.\w+\([^()]*\);?\s*\1""")
 
 
 def _script(value: Any) -> str:
@@ -54,10 +64,14 @@ def _text(value: Any) -> str:
 
 def _is_idle(script: str) -> bool:
     """Tell whether a script runs nothing, such as that of `npm init`, or never fails."""
-    *_, last = re.split(r"\|\||;", script)
-    only_speaks = re.match(r"echo\b", script) is not None and not re.search(r"[&|;]", script)
+    last = re.split(r"\|\||(?<!\\);", script.rstrip("; "))[-1]
     has_none = re.search(r"\bno test specified\b", script) is not None
-    return only_speaks or has_none or last.strip() in ("", "true", ":", "exit 0")
+    return _only_speaks(script) or has_none or last.strip() in ("true", ":", "exit 0")
+
+
+def _only_speaks(script: str) -> bool:
+    plain = _QUOTED.sub("''", _LOGS.sub("echo", script))
+    return all(_SPEAKS.fullmatch(step) for step in re.split(r"&&|\|\||;|\n", plain))
 
 
 def _reached(scripts: dict[str, Any], name: str) -> str:
@@ -76,14 +90,37 @@ def _reached(scripts: dict[str, Any], name: str) -> str:
 def _loss_of(script: str) -> str:
     """Return what follows a command so that its failure counts no more, as in `test | tee log`; "" without it."""
     plain = _QUOTED.sub("''", script)
-    if re.search(r"\bset -\w*e|\|\| *exit\b|\$\?", script):
+    if re.search(r"\bset -\w*e|\|\| *(?:[({][^)}|]*\b)?exit\b|\$\?", script):
         plain = plain.replace(";", "&&")
     match = None if "pipefail" in script else _LOSES.search(plain)
     if match:
         return next(filter(None, match.groups()), "").rstrip(" ")
+    if forgiving := next(_forgives(plain), "") or next(_runs_for_each(script), ""):
+        return forgiving
     lines = (_SEPARATOR.split(line) for line in plain.split("\n"))
     steps = (each for line in lines for each in zip(line[::2], line[1::2], line[2::2], strict=False))
     return next((f"{sign} {after.strip()}" for before, sign, after in steps if _hides(before, sign, after)), "")
+
+
+def _forgives(script: str) -> Iterator[str]:
+    """Yield what a line runs after a test that failed, where that neither tests nor fails."""
+    for line in script.split("\n"):
+        parts = line.split("||")
+        for before, after in pairwise(parts):
+            tested = re.split(r"[;&|]", before)[-1]
+            if _MAY_TEST.search(tested) and not (_LEADS.match(tested) or _ASKS.search(tested)):
+                instead = re.split(r"[;&|]", after)[0]
+                if not (_MAY_TEST.search(instead) or _FAILS.search(after) or _LEADS.match(instead)):
+                    yield f"|| {instead.strip()}"
+
+
+def _runs_for_each(script: str) -> Iterator[str]:
+    """Yield the commands that `find` runs for each file: it passes where one of them fails, but for `-exec ... +`."""
+    for line in script.split("\n") if "find" in script else ():
+        for command in _RUN_FOR_EACH.split(line)[1:]:
+            end = _LAST_OF_EACH.search(command)
+            if end and end[0] != "+" and not _HANDLES.match(command):
+                yield f"-exec {command[: end.start()].strip()}"
 
 
 def _with_shells(folder: Folder, script: str) -> str:
@@ -104,7 +141,7 @@ def _hides(before: str, sign: str, after: str) -> bool:
     if sign == "&":
         return re.match(r"\s*wait\s*\Z", after) is not None
     if re.match(r"\s*done\b", after):
-        return not (_LEADS.match(last) or _ONLY_SPEAKS.fullmatch(last))
+        return not (_LEADS.match(last) or _only_speaks(last))
     return _MAY_TEST.search(last) is not None and not (_LEADS.match(last) or _CONTINUES.match(after))
 
 
@@ -197,7 +234,10 @@ def read_make(folder: Folder, facts: Facts) -> None:
     tests = [goal for goal in named_so if goal in rules and (rules[goal] or not _is_silent(recipes[goal]))]
     goals += tests
     facts.add(make=goals, make_test=any(rules[goal] or recipes[goal] for goal in tests))
-    steps = [step for goal in _needed(rules, [*tests]) for step in recipes.get(goal, [])]
+    needed = [recipes.get(goal, []) for goal in _needed(rules, [*tests])]
+    if ".ONESHELL" in rules and not re.search(r"(?m)^\.SHELLFLAGS\b[^=\n]*=(?:.*\s)?-\w*e", text):
+        needed = [["; ".join(recipe)] for recipe in needed]  # only the exit code of the last step counts
+    steps = [step for recipe in needed for step in recipe]
     steps = [step for step in steps if not _PREPARES.fullmatch(step)]
     ignored = (f"-{step.lstrip('@+-')}" for step in steps if re.match(r"[@+]*-", step))
     pipefail = "pipefail" if "pipefail" in text else ""
@@ -227,7 +267,7 @@ def _runs_python(steps: list[str], text: str, folder: Folder) -> bool:
 
 def _is_silent(recipe: list[str]) -> bool:
     """Tell whether a recipe does no more than speak."""
-    return bool(recipe) and all(_ONLY_SPEAKS.fullmatch(step) for step in recipe)
+    return bool(recipe) and all(map(_only_speaks, recipe))
 
 
 def _needed(rules: dict[str, list[str]], goals: Iterable[str]) -> Iterator[str]:

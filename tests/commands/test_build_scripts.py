@@ -440,6 +440,11 @@ PACKAGES = {
     "other tables": ('{"directories": {"test": "t"}, "config": {"build": "b"}, "scripts": {"test": "x"}}', True, False),
     "npm init": ('{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1", "build": "x"}}', False, True),
     "echo": ('{"scripts": {"test": "echo none yet", "build": "x"}}', False, True),
+    "echo and pass": ('{"scripts": {"test": "echo \\"none; yet\\" && exit 0", "build": "x"}}', False, True),
+    "a message": (json.dumps({"scripts": {"test": "node -e \"console.log('none yet')\"", "build": "x"}}), False, True),
+    "a message first": ('{"scripts": {"test": "echo now && x"}}', True, False),
+    "code": ('{"scripts": {"test": "node -e \\"run(console.log)\\""}}', True, False),
+    "a sign at the end": ('{"scripts": {"test": "jest;"}}', True, False),
     "never fails": ('{"scripts": {"test": "jest || true", "build": "x"}}', False, True),
     "no text": ('{"scripts": {"test": 5, "build": "x"}}', False, True),
     "a mark in front": ('\ufeff{"scripts": {"test": "x"}}', True, False),
@@ -509,6 +514,47 @@ LOSSES = {
     "an exit code that passes": ({"package.json": '{"scripts": {"test": "jest || [ $? -eq 5 ]"}}'}, "|| [ $? -eq 5 ]"),
     "an exit code that passes in make": ({"Makefile": "test:\n\tjest || test $$? = 5\n"}, "|| test $$? = 5"),
     "a file that has to be there": ({"package.json": '{"scripts": {"test": "jest || [ -f failed.txt ]"}}'}, ""),
+    "a command for each file": (
+        {"package.json": json.dumps({"scripts": {"test": "find t -name '*.js' -exec node {} \\;"}})},
+        "-exec node {}",
+    ),
+    "a command for each file in quotes": ({"Makefile": "test:\n\tfind t -exec sh {} ';'\n"}, "-exec sh {}"),
+    "a command for all files": ({"Makefile": "test:\n\tfind t -exec node --test {} +\n"}, ""),
+    "each file is removed": ({"Makefile": "test:\n\tfind t -exec rm {} \\; && ./check.sh\n"}, ""),
+    "a list of files": ({"Makefile": "test:\n\tfind t -name 'test*' -print0 | xargs -0 -n1 sh\n"}, ""),
+    "a log instead": ({"package.json": '{"scripts": {"test": "jest || cat npm.log"}}'}, "|| cat npm.log"),
+    "a log, and then it fails": ({"package.json": '{"scripts": {"test": "jest || (cat npm.log; exit 1)"}}'}, ""),
+    "a log, and false": ({"package.json": '{"scripts": {"test": "jest || (cat npm.log && false)"}}'}, ""),
+    "an installation first": (
+        {
+            "package.json": '{"scripts": {"test": "test -d node_modules || npm ci && jest --version || npm i jest && jest"}}'
+        },
+        "",
+    ),
+    "containers that come up": (
+        {"package.json": '{"scripts": {"test": "docker compose -f ci.yml up tests"}}'},
+        "docker compose -f ci.yml up",
+    ),
+    "the container whose exit code counts": (
+        {"package.json": '{"scripts": {"test": "docker-compose up --build --exit-code-from tests"}}'},
+        "",
+    ),
+    "a database that comes up": ({"package.json": '{"scripts": {"test": "docker compose up -d && jest"}}'}, ""),
+    "one shell for all steps": (
+        {"Makefile": ".ONESHELL:\ntest:\n\tcd web\n\tjest unit\n\tcd ..\n\t./check.sh\n"},
+        "; cd ..",
+    ),
+    "one strict shell": ({"Makefile": ".ONESHELL:\n.SHELLFLAGS=-eu -c\ntest:\n\tjest\n\techo done\n"}, ""),
+    "one shell that is set": ({"Makefile": ".ONESHELL:\ntest:\n\tset -e\n\tjest\n\techo done\n"}, ""),
+    "a shell for each step": ({"Makefile": "test:\n\tjest\n\techo done\n"}, ""),
+    "Maven told to ignore in its options": (
+        {"pom.xml": "", ".mvn/maven.config": "-B\n-fn\n", "src/test/java/ATest.java": ""},
+        "-fn",
+    ),
+    "Maven told to fail": (
+        {"pom.xml": "", ".mvn/maven.config": "-fae\n-T1C\n", "src/test/java/ATest.java": ""},
+        "",
+    ),
     "two that may fail": ({"package.json": '{"scripts": {"test": "jest || ava"}}'}, ""),
 }
 
@@ -525,6 +571,7 @@ def test_a_goal_that_only_speaks_tests_nothing_and_one_of_an_included_file_does(
     files = {"Makefile": "include mk/a.mk $(OTHER)\nall:\n", "mk/a.mk": "test:\n\t./a\n"}
     assert "make test" in script_for(tmp_path / "b", files)
     assert "no tests were found" in script_for(tmp_path / "c", {"Makefile": "all:\n\ttrue\ntest:\n"})
+    assert "make test" not in script_for(tmp_path / "e", {"Makefile": "all:\n\ttrue\ntest:\n\t@echo none && exit 0\n"})
     assert "make unit-test\n" in script_for(tmp_path / "d", {"Makefile": ".PHONY: unit-test\nunit-test:\n\t./a\n"})
 
 

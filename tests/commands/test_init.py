@@ -154,7 +154,7 @@ def test_names_of_a_hostile_project_give_no_commands(tmp_path: Path):
     names = ["a\ntouch HACKED\n", "$(touch HACKED)", "`touch HACKED`", "'; touch HACKED; '", "-rf", "\x1b[2J"]
     for name in names:
         (tmp_path / name).mkdir()
-        lay(tmp_path / name, {"Makefile": "test:\n\ttrue\n"})
+        lay(tmp_path / name, {"Makefile": "test:\n\t[ . ]\n"})
     found = build_script_for(tmp_path)
     assert found is not None
     lay(tmp_path, {"build.sh": found.text})
