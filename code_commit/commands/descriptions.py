@@ -65,13 +65,14 @@ def _read_python(folder: Folder, facts: Facts) -> None:
     required = _names_pytest(named)
     tests = [folder.text(name) for name in folder.find("**/test_*.py **/*_test.py")]
     for_pytest = configured or required or any(map(_FOR_PYTEST.search, tests))
-    facts.add(pytest=for_pytest, unittest=not for_pytest and any("unittest" in text for text in tests))
+    for_unittest = not for_pytest and any("unittest" in text for text in tests)
+    facts.add(pytest=for_pytest, unittest=for_unittest)
     described = "".join(map(folder.text, ("tox.ini", "setup.cfg", "pyproject.toml")))
     settings = re.search(r"\bDJANGO_SETTINGS_MODULE[\"']?\s*[=:]\s*[\"']?([\w.]+)", described)
     runner = next(folder.find("runtests.py tests/runtests.py"), "-m django test" if settings else "")
     facts.add(settings=settings, runner=runner and not for_pytest, no_runner=not (runner or for_pytest))
     facts.values |= {"settings": settings[1] if settings else "", "runner": runner}
-    facts.values["group"] = _group_of_pytest(folder, project, groups, extras)
+    facts.values["group"] = "" if for_unittest else _group_of_pytest(folder, project, groups, extras)
     optional = mapping(mapping(tool.get("poetry")).get("group"))
     facts.values["with"] = "".join(
         f" --with {shlex.quote(name)}"
@@ -93,7 +94,7 @@ def _names_pytest(value: Any) -> bool:
 
 
 def _group_of_pytest(folder: Folder, project: dict[str, Any], groups: dict[str, Any], extras: dict[str, Any]) -> str:
-    """Return the option with which uv installs pytest, "" where it does so without one."""
+    """Return the option with which uv installs pytest or, where nothing for uv names it, adds it; "" for none."""
     uv = mapping(mapping(project.get("tool")).get("uv"))
     default = uv.get("default-groups", ["dev"])
     installed = [mapping(project.get("project")).get("dependencies"), uv.get("dev-dependencies")]
@@ -107,7 +108,7 @@ def _group_of_pytest(folder: Folder, project: dict[str, Any], groups: dict[str, 
     is_of_member = "workspace" in uv and any(
         _names_pytest(mapping(folder.toml(name).get("dependency-groups"))) for name in folder.find("**/pyproject.toml")
     )
-    return next(found, " --all-packages" if is_of_member else "")
+    return next(found, " --all-packages" if is_of_member else " --with pytest")
 
 
 def _read_ruby(folder: Folder, facts: Facts) -> None:
@@ -193,6 +194,10 @@ def _read_others(folder: Folder, facts: Facts) -> None:
         texts = (_COMMENTS.sub("", folder.text(file)) for file in folder.find(files))
         found = next(filter(None, (re.search(setting, text) for text in texts)), None)
         facts.values[f"lost {name}"] = re.sub(r"\s*>\s*", " ", found[0]) if found else ""
+    ways = {"mvnw": "mvn", "gradlew": "gradle"}
+    for number, path in reversed([*enumerate(folder.outward())]):
+        ways |= {name: f"sh {'../' * number or './'}{name}" for name in ways if (path / name).is_file()}
+    facts.values |= ways
     jvm = folder.find("**/src/test/**/*.* **/src/*Test/**/*.*")
     facts.add(gradle_tests=any("/androidTest/" not in f"/{name}" for name in jvm))  # these need a device
     rust = (folder.text(name) for name in folder.find("**/*.rs") if folder.has("Cargo.toml"))

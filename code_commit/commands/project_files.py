@@ -15,6 +15,7 @@ from typing import Any
 
 from code_commit.project import AGENT_CONFIG
 from code_commit.terminal import shown
+from code_commit.trust import find_top
 
 _MOST_READ = 1 << 20  # bytes; a project's description is far smaller
 _MOST_FILES = 20_000
@@ -49,6 +50,16 @@ class Folder:
         lead = f"{name}/"
         files = dict.fromkeys(file.removeprefix(lead) for file in self.files if file.startswith(lead))
         return Folder(self.path / name, files)
+
+    def outward(self) -> Iterator[Path]:
+        """Yield the folder and those that it lies in, as far as the top of the project and of its repository."""
+        folder = Path(os.path.realpath(self.path))
+        inmost = len(Path(find_top(str(folder))).parts)
+        yield folder
+        for number, outer in enumerate(folder.parents):
+            if number >= self.depth and len(outer.parts) < inmost:
+                break
+            yield outer
 
     def text(self, name: str) -> str:
         """Return the beginning of a text file, "" where none can be read."""

@@ -20,6 +20,13 @@ _REPORTS_ELSEWHERE = regex(r"reporter|--json")
 _JS_SETTINGS = "jest.config.* karma.conf.* vitest.config.* vite.config.*"
 _JS_TESTS = "**/*test*.* **/*Test*.* **/*spec*.* **/test/**/*.* **/tests/**/*.* **/spec/**/*.* **/__tests__/**/*.*"
 _TESTS_JS = regex(r"\b(?:test|it|describe|suite|assert|expect|scenario|Scenario)\b[\w.]*\s*[(:`]")
+_LOCKS = {
+    "pnpm-lock.yaml": "pnpm",
+    "yarn.lock": "yarn",
+    "bun.lock": "bun",
+    "bun.lockb": "bun",
+    "package-lock.json": "npm",
+}
 _OTHER_TESTS = regex(r"watch|debug|\bui\b|e2e|cov|update|dev|open|type|lint")
 _HANDS_ON = regex(r"\b(?:lerna|moon|nx|rush|turbo)\s|\s(?:-r|-ws|--recursive|--workspaces)\b")
 _TEST_GOAL = regex(r"(?:run|unit)?[_-]?tests?|tests?[_-](?:all|unit)")
@@ -171,8 +178,16 @@ def read_npm(folder: Folder, facts: Facts) -> None:
     facts.values |= {
         "test": shlex.quote(name),
         "lost JavaScript": lost,
-        "manager": str(package.get("packageManager", "")),
+        "manager": next(_managers(folder), ""),
     }
+
+
+def _managers(folder: Folder) -> Iterator[str]:
+    """Yield the package managers that the folder, and then each around it, names or has a lock file of."""
+    for number, path in enumerate(folder.outward()):
+        yield from strings(Folder(path, {"package.json": None}).json("package.json").get("packageManager"))
+        if number:  # its own lock files tell more
+            yield from (manager for lock, manager in _LOCKS.items() if (path / lock).is_file())
 
 
 def _name_of_tests(scripts: dict[str, Any]) -> str:

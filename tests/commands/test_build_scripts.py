@@ -374,6 +374,8 @@ GROUPS = {
     "all groups": ('[dependency-groups]\ntests = ["pytest"]\n[tool.uv]\ndefault-groups = "all"\n', ""),
     "another group": ('[dependency-groups]\ndev = ["ruff"]\ntests = ["pytest"]\n', " --group tests"),
     "an extra": ('[project.optional-dependencies]\ntest = ["pytest"]\n', " --extra test"),
+    "nothing": ("[tool.pytest.ini_options]\n", " --with pytest"),
+    "the group of another tool": ('[tool.poetry.group.dev.dependencies]\npytest = "^8"\n', " --with pytest"),
     "a name for no shell": ('[project.optional-dependencies]\n"a;b" = ["pytest"]\n', " --extra 'a;b'"),
     "a name of a command": ('[dependency-groups]\n"a; b" = ["pytest"]\n', " --group 'a; b'"),
 }
@@ -632,6 +634,43 @@ def test_a_package_is_tested_as_its_description_says(
     script = script_for(tmp_path, files)
     assert [line for line in lines if line not in script] == []
     assert ("no tests were found" in script) == (not tested)
+
+
+APP = {"p/a/package.json": '{"scripts": {"build": "x", "test": "x"}, "dependencies": {"b": "workspace:^"}}'}
+AROUND = {
+    "a lock of pnpm": (
+        {"pnpm-lock.yaml": "", **APP},
+        ["then pnpm install; fi", "CI=true pnpm run build", "CI=true pnpm run"],
+    ),
+    "a manager": (
+        {"package.json": '{"packageManager": "yarn@4.3.1"}', **APP},
+        ["then yarn install; fi", "yarn run test"],
+    ),
+    "a lock of bun": ({"p/bun.lock": "{}", "yarn.lock": "", **APP}, ["bun run test"]),
+    "a lock of its own": ({"pnpm-lock.yaml": "", "p/a/package-lock.json": "{}", **APP}, ["npm ci", "npm run test"]),
+    "a manager of its own": (
+        {"pnpm-lock.yaml": "", "p/a/package.json": '{"packageManager": "bun@1", "scripts": {"test": "x"}}'},
+        ["bun run test"],
+    ),
+    "Maven's wrapper": ({"mvnw": "", "p/a/pom.xml": ""}, ["sh ../../mvnw --batch-mode"]),
+    "Maven's wrapper nearby": ({"mvnw": "", "p/mvnw": "", "p/a/pom.xml": ""}, ["sh ../mvnw --batch-mode"]),
+    "Gradle's wrapper": ({"gradlew": "", "p/a/build.gradle.kts": ""}, ["sh ../../gradlew --no-daemon"]),
+}
+
+
+@pytest.mark.parametrize(("files", "lines"), AROUND.values(), ids=AROUND)
+@pytest.mark.parametrize("place", ["p/a", ""])
+def test_what_stands_around_a_folder_builds_it(files: dict[str, str], lines: list[str], place: str, tmp_path: Path):
+    lay(tmp_path / "outside", {"package-lock.json": "", "mvnw": "", "gradlew": ""})
+    lay(tmp_path / "outside/top", {".git/HEAD": "", **files})
+    script = script_for(tmp_path / "outside/top" / place, {})
+    assert [line for line in lines if line not in script] == []
+
+
+def test_what_stands_around_a_project_without_git_is_none_of_its_own(tmp_path: Path):
+    lay(tmp_path, {"pnpm-lock.yaml": "", "mvnw": ""})
+    script = script_for(tmp_path / "b", {"package.json": '{"scripts": {"test": "x"}}', "pom.xml": ""})
+    assert ("npm run test" in script, "\nmvn --batch" in script) == (True, True)
 
 
 PYTHONS = {

@@ -54,7 +54,10 @@ KINDS = {
         {"pyproject.toml": ""},
         ["if [ -x .venv/bin/python ]", "PYTHONPATH=src", '"$python" -m pytest -q', "unittests discover"],
     ),
-    "uv": ({"pyproject.toml": "", "uv.lock": ""}, ["uv run python -m pytest -q", "!$python"]),
+    "uv": (
+        {"pyproject.toml": '[dependency-groups]\ndev = ["pytest"]\n', "uv.lock": ""},
+        ["uv run python -m pytest -q", "!$python"],
+    ),
     "Django": ({"requirements.txt": "django", "manage.py": ""}, ["manage.py test", "!pytest"]),
     "Python without a description": ({"tests/test_a.py": ""}, ["-m pytest -q"]),
     "Python files alone": ({"a.py": ""}, ["-m compileall"]),
