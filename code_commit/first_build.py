@@ -149,11 +149,13 @@ def require_result_of_code(plan: RunPlan, result: BuildResult, outcome: str) -> 
 
 
 def require_no_refusal(result: BuildResult, outcome: str) -> None:
-    """Raise BuildError for a build that the sandbox, a missing program or a full disk made fail; `outcome` is what came
-    of it.
+    """Raise BuildError for a build that the sandbox, a missing program, a full disk or memory made fail; `outcome` is
+    what came of it.
     """
     if result.full:
-        raise BuildError(f"no space is left for {BUILD_SCRIPT}, so {outcome}: {result.full}\nFree some space there.")
+        raise BuildError(
+            f"no space is left for {BUILD_SCRIPT}, so {outcome}: {result.full}\nFree some, on the disk or in memory."
+        )
     if result.missing:
         raise BuildError(
             f"{BUILD_SCRIPT} calls {shown(result.missing)}, which is not installed, so {outcome}: no answer can change"

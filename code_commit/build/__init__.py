@@ -11,7 +11,7 @@ from pathlib import Path
 from code_commit.build.command import build_command, build_environment, harden_process, hardened_meanwhile
 from code_commit.build.fingerprints import FOLDER_NAME, Damage, Fingerprints, Quarantine, stamp_files
 from code_commit.build.process import Ending, Started, start_process, supervise
-from code_commit.build.refusals import TAIL, Places, find_full_disk, find_missing, find_refusal
+from code_commit.build.refusals import TAIL, Places, find_full, find_missing, find_refusal
 from code_commit.build.sandbox import PRIVATE_FOLDERS, Sandbox, choose_sandbox
 from code_commit.errors import BuildError, Named
 from code_commit.files import read_regular_file
@@ -85,7 +85,7 @@ class Builder(AbstractContextManager["Builder"]):
             return result
         end = bytes(tail)
         missing = self._missing(end, result.shell_code, environment.get("PATH", ""))
-        full = find_full_disk(end, self._files_with)
+        full = find_full(end, self._files_with)
         return replace(result, refused=self._refusal(end), missing=missing, full=full)
 
     @contextmanager

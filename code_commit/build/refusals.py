@@ -1,6 +1,6 @@
 """A build's failure that no answer can mend, told by the end of its output.
 
-Its own sandbox refused a path that is kept, or the network; a program is missing, or a disk is full.
+Its own sandbox refused a path that is kept, or the network; a program is missing, or a disk or the memory is full.
 
 The output alone is not enough, since tests of such failures print the same words. They are the code's own where a file
 of the project has them that the last lines name or quote.
@@ -33,7 +33,11 @@ _NO_NETWORK = regex(
     r"|FailedToOpenSocket)|\b(?:EAI_AGAIN|ENETUNREACH|ENOTFOUND)\b"
 )
 """The words of programs where there is no network but the loopback: ENETUNREACH, and EAI_AGAIN of getaddrinfo(3)."""
-_NO_SPACE = regex(r"(?i)No space left on device|Disk quota exceeded")
+_NO_SPACE = regex(
+    r"(?i)No space left on device|Disk quota exceeded|Killed signal terminated program|Killed \(program"
+    r"|fatal error: \S+ terminated with signal 9|virtual memory exhausted|LLVM ERROR: out of memory"
+)
+"""The words of any program on a full disk, and of a compiler, which runs no code of the project, on full memory."""
 _OF_LIBRARY = (
     *("No space left on device", "Disk quota exceeded"),
     *("Read-only file system", "Device or resource busy"),
@@ -100,8 +104,8 @@ def find_refusal(tail: bytes, places: Places, files_with: Callable[[str], Mappin
     return ""
 
 
-def find_full_disk(tail: bytes, files_with: Callable[[str], Mapping[str, str]]) -> str:
-    """Return the line of a build's last ones that tells of a full disk, in words that the project has not."""
+def find_full(tail: bytes, files_with: Callable[[str], Mapping[str, str]]) -> str:
+    """Return the line of a build's last ones that tells of no space left, in words that the project has not."""
     for line in map(_in_english, reversed(_last_lines(tail))):
         if (said := _NO_SPACE.search(line[:_LONGEST_LINE])) and not files_with(said[0]):
             return shown(line[:_LONGEST_LINE])

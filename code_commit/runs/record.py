@@ -41,7 +41,7 @@ class BuildResult:
     """The end of build.sh: `exit_code` or `signal` (in a sandbox for 128 + N too), or neither after a timeout.
 
     `refused` is the line of a failure's output that says what the sandbox refused, `full` the one that
-    says that a disk is full, `missing` what is not installed.
+    says that a disk or the memory is full, `missing` what is not installed.
     """
 
     exit_code: int | None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command import Run, recorded, the_log
 
-from code_commit.build.refusals import _CATALOGS, Places, _messages, find_full_disk, find_missing, find_refusal
+from code_commit.build.refusals import _CATALOGS, Places, _messages, find_full, find_missing, find_refusal
 
 ROOT = Path("/home/me/p")
 KEPT = [ROOT / "build.sh", ROOT / ".git/hooks", ROOT / ".git/config", ROOT / "agent-config", Path("/home/me")]
@@ -196,14 +196,19 @@ PYTEST = "/usr/bin/python3: No module named pytest\nbuild.sh: no test passed\n"
         "compile: writing output: write $WORK/b164/_pkg_.a: no space left on device",
         "rustc-LLVM ERROR: IO failure on output stream: No space left on device",
         "tar: out: Cannot write: Disk quota exceeded",
+        "g++: fatal error: Killed signal terminated program cc1plus",
+        "g++: internal compiler error: Killed (program cc1plus)",
+        "collect2: fatal error: ld terminated with signal 9 [Killed]",
+        "virtual memory exhausted: Cannot allocate memory",
     ],
 )
-def test_a_full_disk_is_told_in_words_that_the_project_has_not(line: str):
+def test_a_full_disk_or_memory_is_told_in_words_that_the_project_has_not(line: str):
     output = f"first\n{line}\nmake: *** Error 1\n".encode()
-    assert find_full_disk(output, lambda _: {}) == line
-    assert find_full_disk(output, lambda words: {"a.c": words}) == ""
-    assert find_full_disk(output + b"more\n" * 20, lambda _: {}) == ""
-    assert find_full_disk(b"ENOSPC: System limit for number of file watchers reached\n", lambda _: {}) == ""
+    assert find_full(output, lambda _: {}) == line
+    assert find_full(output, lambda words: {"a.c": words}) == ""
+    assert find_full(output + b"more\n" * 20, lambda _: {}) == ""
+    assert find_full(b"ENOSPC: System limit for number of file watchers reached\n", lambda _: {}) == ""
+    assert find_full(b"process didn't exit successfully: `deps/a-12` (signal: 9, SIGKILL: kill)\n", lambda _: {}) == ""
 
 
 def test_nothing_is_paid_for_where_a_disk_is_full(project_folder: Path, run_code_commit: Run):
