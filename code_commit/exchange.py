@@ -130,11 +130,11 @@ class Cost:
 class Settlement(NamedTuple):
     """The cost of a request by its final reply, in place of its reservation; in US dollars.
 
-    `cost_usd` is None where the price is not known. `unsettled_usd` is the highest cost of the tokens that the reply
-    does not count: those of the prompt, or those of the answer.
+    `reserved` and `cost_usd` are None where the price is not known. `unsettled_usd` is the highest cost
+    of the tokens that the reply does not count: those of the prompt, or those of the answer.
     """
 
-    reserved: float = 0.0
+    reserved: float | None = None
     usage: Usage = Usage()
     cost_usd: float | None = None
     unsettled_usd: float = 0.0

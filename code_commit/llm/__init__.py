@@ -100,21 +100,20 @@ class NetworkLLM:
             settings = settings._replace(max_output_tokens=bid.output)
         endpoint = self._endpoint._replace(settings=settings)
         call = Call(self._connection, listener, endpoint=endpoint)
-        call.is_free = bid is not None and bid.usd == 0
-        with self._errors_of(call):
+        with self._errors_of(call, bid):
             response = self._ask_in_its_dialect(call, prompt, bid)
         self._doubt(call, prompt, response)
         return response
 
     @contextmanager
-    def _errors_of(self, call: Call) -> Iterator[None]:
+    def _errors_of(self, call: Call, bid: Bid | None = None) -> Iterator[None]:
         """Log the refusal that ends a call, and note whether the call may be billed."""
         try:
             yield
         except LLMError as error:
             if isinstance(error, RefusedRequestError) and not call.has_replied:
                 call.replied(error.reply)
-            error.may_be_paid = call.unsettled > 0 and not call.is_free
+            error.may_be_paid = call.unsettled > 0 and (bid is None or bid.usd > 0)
             raise
 
     def _ask_in_its_dialect(self, call: Call, prompt: Prompt, bid: Bid | None) -> Response:
@@ -178,6 +177,7 @@ class NetworkLLM:
 
         The wait for its turn, as a prompt of about so many tokens, is no part of the call's time.
         """
+        reserved = bid.usd if bid else None
         path, assemble, begun = self._api.path, self._api.assemble, call.timing.now()
         self._pace.wait(tokens, call.listener.progressed)
         begin_call()
@@ -186,18 +186,17 @@ class NetworkLLM:
             self._ledger.reserve(bid.usd, str(bid))
         call.may_be_paid = False
         call.unsettled += 1
-        call.listener.reserved(bid.usd if bid else None)
+        call.listener.reserved(reserved)
         try:
             with call.keeping_lost_text():
                 reply = call.stream(path, assemble, self._api.has_answer) if assemble else run_job(call, path)
-                response = self._read(call, reply, bid, bid.usd if bid else 0.0)
+                response = self._read(call, reply, bid, reserved or 0.0)
         except BaseException as failure:
             if isinstance(failure, PassingFailure | LLMError):
                 failure.may_be_paid = call.may_be_paid
             if not call.may_be_paid:
                 call.unsettled -= 1
-                reserved = bid.usd if bid else 0.0
-                self._ledger.settle(reserved, 0.0)
+                self._ledger.settle(reserved or 0.0, 0.0)
                 call.listener.released(reserved)
             raise
         usage = response.settlement.usage

@@ -91,7 +91,7 @@ class _Asker:
         if response and reserved is not None:
             attempt.model, attempt.seconds = str(owner.choice), reply.seconds
             settlement = response.settlement
-            self._ledger.settle(settlement.reserved - settlement.unsettled_usd, settlement.cost_usd or 0.0)
+            self._ledger.settle((settlement.reserved or 0.0) - settlement.unsettled_usd, settlement.cost_usd or 0.0)
             listener.answered(response)
         return response
 

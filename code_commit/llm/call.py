@@ -64,7 +64,6 @@ class Call:
         self.listener = listener
         self.body = body or RequestBody()  # the request; empty if the call fetches an earlier answer
         self.may_be_paid = False  # whether the latest request for an answer may be billed
-        self.is_free = False  # whether its price is known to be zero
         self.is_stream = False
         self.is_done = False  # whether the latest answer came as a stream, and that ended by its own mark
         self.has_replied = False

@@ -48,7 +48,7 @@ class CommandLLM(LLMWithoutAPI):
             )
         except OSError as error:
             name = shown(self._words[0])
-            listener.released(0.0)
+            listener.released(None)
             raise LLMError(f"{name} cannot be run: {error.strerror}; check --model command:...", "refused") from error
         text = whole_characters(done.output.decode("utf-8", "replace"))
         if done.code != 0:

@@ -79,7 +79,7 @@ class AttemptLog:
         try:
             self._log.write_record()
         except BaseException:  # so nothing is sent
-            self.released(usd or 0.0)
+            self.released(usd)
             raise
 
     def settled(self, settlement: Settlement) -> None:
@@ -93,8 +93,8 @@ class AttemptLog:
             self.record.usage = (self.record.usage or Usage()) + settlement.usage
         self.record.job_id = None
 
-    def released(self, reserved: float) -> None:
-        """Take back a reservation that is not spent: no answer can have begun. It is 0 without a price."""
+    def released(self, reserved: float | None) -> None:
+        """Take back a reservation that is not spent: no answer can have begun. It is None without a price."""
         if reserved in self.record.unsettled_usd:
             self.record.unsettled_usd.remove(reserved)
         elif not reserved and self.record.unpriced:

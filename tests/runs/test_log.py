@@ -343,3 +343,13 @@ def test_what_an_answer_replaces_is_no_longer_what_a_build_made_of_an_earlier_on
     ]
     attempt.applied()
     assert load_run_record((log.folder / "run.json").read_bytes()).rewritten == [files[1]]
+
+
+def test_an_answer_of_unknown_price_leaves_the_lost_request_before_it_that_cost_nothing(project_folder: Path):
+    log = open_run_log(find_project(project_folder), "run", Settings(), Progress(Redactor([]), quiet=True))
+    attempt = AttemptLog(log, 1)
+    attempt.reserved(0.0)
+    attempt.reserved(None)
+    attempt.settled(Settlement(usage=Usage(1)))
+    assert attempt.record.unpriced == 0
+    log.finish(Status.SUCCESS, "", exit_code=0)
