@@ -29,9 +29,10 @@ from code_commit.project import Project
 from code_commit.prompts.layout import Task, most_attempts
 from code_commit.prompts.next import Answer, Conversation, next_prompt
 from code_commit.runs.attempt_log import AttemptLog, Complete
+from code_commit.runs.diff import presence
 from code_commit.runs.list import short_name
 from code_commit.runs.log import RunLog
-from code_commit.runs.record import Attempt, BuildResult, RunRecord, presence
+from code_commit.runs.record import Attempt, BuildResult, RunRecord
 from code_commit.runs.review import untracked_before
 from code_commit.runs.words import cut_off_in_words, listed, rejection_of, unchanged
 from code_commit.settings import Settings

@@ -157,8 +157,8 @@ def run(arguments: Arguments) -> int:
             progress.say(f"{folder.name} changed nothing{' there' if arguments.paths else ''}")
         elif changed:
             record = read_run(folder)
-            ends = [end for end in ("rolled_back", "undone") if getattr(record, end, False)]
-            since = f"it was {ends[0].replace('_', ' ')}" if ends else f"changed since: {', '.join(changed)}"
+            end = record.taken_back if isinstance(record, RunRecord) else ""
+            since = f"it was {end}" if end else f"changed since: {', '.join(changed)}"
             progress.say(f"the diff shows what {short_name(folder.name)} wrote; {since}")
         progress.say("\n".join(check_lines(found.changes)))
         _tell_rewritten(folder, progress)

@@ -186,9 +186,8 @@ def _inputs_of(found: RunEntry, project: Project) -> RunInputs:
 
 def _check_tree(folder: Path, record: RunRecord, project: Project) -> None:
     """Raise NotSetUpError unless the run's changes are still in the tree: its next step builds on them."""
-    if record.rolled_back or record.undone:
-        how = "undone" if record.undone else "rolled back"
-        raise NotSetUpError(f"{record.run} was {how}: there is nothing to resume")
+    if record.taken_back:
+        raise NotSetUpError(f"{record.run} was {record.taken_back}: there is nothing to resume")
     changed = changed_since(folder / "snapshot", project)
     if changed:
         names = ", ".join(map(shown, changed))

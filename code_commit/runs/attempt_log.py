@@ -14,6 +14,7 @@ from code_commit.runs.diff import FileEdit, diff_files, edits_of, known_text
 from code_commit.runs.log import RunLog, read_sight, shows_of
 from code_commit.runs.record import Attempt, RunRecord
 from code_commit.runs.replies import read_reply
+from code_commit.runs.words import utc_after
 from code_commit.views import Sight, dump_sight
 
 _LONGEST_NAME = 500
@@ -111,7 +112,7 @@ class AttemptLog:
 
     def retrying(self, reason: str, status: int | None, delay: float, limit: float) -> None:
         """Record a failed request, made again in `delay` seconds and given up after `limit`."""
-        self.record.retries.append(records.Retry(reason, status, delay, records.utc_after(limit)))
+        self.record.retries.append(records.Retry(reason, status, delay, utc_after(limit)))
         self._log.save("retrying")
 
     def replied(self, status: int, headers: Mapping[str, str], body: object) -> None:

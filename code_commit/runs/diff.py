@@ -21,6 +21,7 @@ from code_commit.ownership import Ownership
 from code_commit.paths.checks import file_kind
 from code_commit.paths.secrets import explain_secret
 from code_commit.regex import regex
+from code_commit.runs.record import Attempt
 from code_commit.runs.renames import find_renames
 
 CONTEXT_LINES = 3  # as git diff
@@ -304,3 +305,18 @@ def _anchors(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int
         pair, rest = rest
         chain.append(pair)
     return chain[::-1]
+
+
+def presence(attempts: Iterable[Attempt]) -> dict[str, tuple[bool, bool]]:
+    """Return whether each file of the applied answers was there before them, and whether it is after them."""
+    found = dict[str, tuple[bool, bool]]()
+    for change in applied_changes(attempts):
+        if old := change.renamed_from:
+            found[old] = found.get(old, (True, True))[0], False
+        was = found[change.path][0] if change.path in found else change.action != "create"
+        found[change.path] = was, change.action != "delete"
+    return found
+
+
+def applied_changes(attempts: Iterable[Attempt]) -> Iterator[AppliedChange]:
+    return (change for attempt in attempts if attempt.verdict for change in attempt.changes)

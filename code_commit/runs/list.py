@@ -154,7 +154,7 @@ def is_standing(folder: Path) -> bool:
     run = read_run(folder)
     if isinstance(run, UnreadableRun):
         return changed_files(folder)
-    return run.command != "undo" and not run.is_auxiliary and not run.rolled_back and not run.undone
+    return run.command != "undo" and not run.is_auxiliary and not run.taken_back
 
 
 def pass_over_idle(folders: Sequence[Path]) -> tuple[Path, list[RunRecord]] | None:
@@ -224,7 +224,7 @@ def _why_it_stays(folder: Path, later: Sequence[Path]) -> str:
     run = read_run(folder)
     if isinstance(run, UnreadableRun):
         return "cannot be read"
-    if run.finished is None or (run.has_next_step and not run.undone and not run.rolled_back):
+    if run.finished is None or (run.has_next_step and not run.taken_back):
         return "did not end"
     undos = (read_run(other) for other in later) if run.undone else ()
     return "an undo put back" if any(getattr(undo, "undoes", "") == folder.name for undo in undos) else ""

@@ -23,20 +23,10 @@ from code_commit.interrupts import hold_signals, signals_blocked
 from code_commit.project import Project
 from code_commit.runs import record as records
 from code_commit.runs.build_log import BuildLog
+from code_commit.runs.diff import applied_changes, presence
 from code_commit.runs.list import argument_of, next_run_name, process_start
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import (
-    Attempt,
-    BuildResult,
-    Command,
-    Event,
-    FileChoice,
-    RunEntry,
-    RunRecord,
-    Totals,
-    applied_changes,
-    presence,
-)
+from code_commit.runs.record import Attempt, BuildResult, Command, Event, FileChoice, RunEntry, RunRecord, Totals
 from code_commit.runs.replies import Replies
 from code_commit.runs.words import rejection_of, ways_on
 from code_commit.settings import Settings

@@ -15,7 +15,7 @@ from code_commit.outputs import telling_lines
 from code_commit.redaction import Redactor
 from code_commit.runs import words
 from code_commit.runs.list import argument_of
-from code_commit.runs.record import BUILT_DIFF, FIRST_BUILD, Attempt, Event, Retry, RunRecord, utc_after
+from code_commit.runs.record import BUILT_DIFF, FIRST_BUILD, Attempt, Event, Retry, RunRecord
 from code_commit.status import Status
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Progress:
         if self._region:
             with suppress(OSError, ValueError):
                 phase, limit = _PHASES.get(event, ("", ""))
-                until = utc_after(record.options[limit]) if limit else ""
+                until = words.utc_after(record.options[limit]) if limit else ""
                 until = words.time_of_day(until) if until else ""
                 phase = self._clean(phase.format(model=record.asked_model))
                 self._region.begin_phase(_attempt_lead(record), phase, until)

@@ -6,9 +6,9 @@ changes its meaning or goes away; the records of older versions still read.
 
 import functools
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -25,7 +25,6 @@ FIRST_BUILD, GIVEN_BUILD = "0-build.txt", "given-build.txt"
 BUILT_DIFF = "built.diff"  # the log's file of the last build's changes to files of the answers
 # options of a choice of files in schema 1 that are no settings
 _OLD_REQUEST = ("pathspecs", "exclude", "include", "fit", "select", "query", "mentions", "for_run")
-_A_LIFE = 3e9
 
 # declined: by `^^^cannot`; chosen: the response only names files to see
 Verdict = Literal["applied", "rejected", "declined", "chosen"]
@@ -287,6 +286,11 @@ class RunRecord:
         return sum((attempt.cost for attempt in self.attempts), self.choice.cost if self.choice else Cost())
 
     @property
+    def taken_back(self) -> str:
+        """`rolled back` or `undone`, "" while its changes stand."""
+        return "rolled back" if self.rolled_back else "undone" if self.undone else ""
+
+    @property
     def last_build(self) -> BuildResult | None:
         """The build of the latest attempt, or the one before the first."""
         return self.attempts[-1].build if self.attempts else self.first_build
@@ -336,11 +340,6 @@ class RunEntry(NamedTuple):
 def utc_timestamp(moment: datetime | None = None) -> str:
     """Return the moment (now when None) as run.json writes it: `2026-11-21T19:51:35.123Z`."""
     return (moment or datetime.now(UTC)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def utc_after(seconds: float) -> str:
-    """Return the moment after so many seconds as run.json writes it; "" for never, or after a lifetime."""
-    return utc_timestamp(datetime.now(UTC) + timedelta(seconds=seconds)) if 0 < seconds < _A_LIFE else ""
 
 
 def load_run_record(text: str | bytes) -> RunRecord:
@@ -396,18 +395,3 @@ def _adapter() -> "TypeAdapter[RunRecord]":
     from pydantic import TypeAdapter
 
     return TypeAdapter(RunRecord)
-
-
-def presence(attempts: Iterable[Attempt]) -> dict[str, tuple[bool, bool]]:
-    """Return whether each file of the applied answers was there before them, and whether it is after them."""
-    found = dict[str, tuple[bool, bool]]()
-    for change in applied_changes(attempts):
-        if old := change.renamed_from:
-            found[old] = found.get(old, (True, True))[0], False
-        was = found[change.path][0] if change.path in found else change.action != "create"
-        found[change.path] = was, change.action != "delete"
-    return found
-
-
-def applied_changes(attempts: Iterable[Attempt]) -> Iterator[AppliedChange]:
-    return (change for attempt in attempts if attempt.verdict for change in attempt.changes)

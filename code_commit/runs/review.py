@@ -10,8 +10,8 @@ from typing import NamedTuple
 from code_commit.files import folders_of, read_regular_file
 from code_commit.git import Index, Repository, UnansweredError
 from code_commit.project import Project
-from code_commit.runs.diff import with_hidden_text
-from code_commit.runs.record import RunRecord, TreeBefore, applied_changes, presence
+from code_commit.runs.diff import applied_changes, presence, with_hidden_text
+from code_commit.runs.record import RunRecord, TreeBefore
 from code_commit.runs.words import listed
 from code_commit.terminal import shown
 

@@ -5,18 +5,27 @@ import signal
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from code_commit.changes import AppliedChange, FileKind
 from code_commit.exchange import Cost
 from code_commit.paths.checks import file_kind
-from code_commit.runs.record import FIRST_SHELL_SIGNAL_CODE, Attempt, BuildResult, FileChoice, Retry, RunRecord, Totals
+from code_commit.runs.record import (
+    FIRST_SHELL_SIGNAL_CODE,
+    Attempt,
+    BuildResult,
+    FileChoice,
+    Retry,
+    RunRecord,
+    Totals,
+    utc_timestamp,
+)
 from code_commit.settings import PROGRAM
 from code_commit.status import Status
 from code_commit.terminal import shown
 
-_MINUTE, _HOUR, _HALF_A_DAY = 60, 3600, 12 * 3600
+_MINUTE, _HOUR, _HALF_A_DAY, _A_LIFE = 60, 3600, 12 * 3600, 3e9
 _LEAST_CENT, _LEAST_SHOWN = 0.01, 0.0001
 REJECTED, UNCHANGED = "rejected, nothing written", "the answer changes nothing"
 _FEW = 3
@@ -82,6 +91,11 @@ def _when(retry: Retry) -> str:
 
 def _times(retries: Sequence[Retry]) -> str:
     return f" ({len(retries):,} times)" if len(retries) > 1 else ""
+
+
+def utc_after(seconds: float) -> str:
+    """Return the moment after so many seconds as run.json writes it; "" for never, or after a lifetime."""
+    return utc_timestamp(datetime.now(UTC) + timedelta(seconds=seconds)) if 0 < seconds < _A_LIFE else ""
 
 
 def time_of_day(moment: str) -> str:
@@ -342,7 +356,7 @@ def done_in_all(record: RunRecord) -> str:
 
 def ways_on(record: RunRecord, argument: str) -> Iterator[str]:
     """Yield the commands that continue, show or undo an unfinished run; `argument` names the run to a command."""
-    if record.command == "undo" or record.rolled_back or record.undone:
+    if record.command == "undo" or record.taken_back:
         return
     if record.error and record.error.kind == "too_long":
         yield "Then start a new run: resume would send the same prompt again."

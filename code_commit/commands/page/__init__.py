@@ -111,7 +111,7 @@ def _page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
     """Return the values of a run's page; its links begin at the folder `start`."""
     record, changes = run.record, run.changes()
     of_build = run.diff(BUILT_DIFF) if record.rewritten else []
-    stands = run.applied and changes.in_words and not (record.rolled_back or record.undone or run.patch is not None)
+    stands = run.applied and changes.in_words and not (record.taken_back or run.patch is not None)
     attempts = record.attempts[:MOST_ATTEMPTS] if record.command != "undo" else []
     built = record.first_build.seconds if record.first_build and not record.choice else 0.0
     starts = list(accumulate((sum(seconds for _, seconds in _times(attempt)) for attempt in attempts), initial=built))
