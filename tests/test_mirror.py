@@ -33,6 +33,7 @@ ELSEWHERE = {
     "commands/undo.py": "commands/test_apply_and_undo.py",
     "errors.py": "test_workflow.py",
     "exchange.py": "prompts/test_layout.py",
+    "fleet/builds.py": "fleet/test_worker.py",
     "fleet/clone.py": "fleet/test_worker.py",
     "fleet/command.py": "fleet/test_fleet.py",
     "fleet/dask_worker.py": "fleet/test_cluster.py",

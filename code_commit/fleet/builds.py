@@ -7,10 +7,8 @@ agent-config with its query, its settings and links to keys. A copy is removed w
 import hashlib
 import json
 import os
-import shutil
-from collections import Counter, defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
@@ -37,8 +35,6 @@ PLAIN_GIT = (
 """Options of git that keep everybody's settings out of a commit."""
 _LINES_KEPT = 5
 _PROGRAM_MISSING = (126, 127)  # the exit codes by which a shell says that a program cannot be run or found
-_tasks: Counter[Path] = Counter()  # how many tasks use a copy
-_guard = Lock()
 _copying: defaultdict[Path, Lock] = defaultdict(Lock)
 
 
@@ -55,28 +51,6 @@ class Source(NamedTuple):
 
 def copy_path(place: Path, url: str) -> Path:
     return place / f"{hashlib.sha256(url.encode()).hexdigest()[:24]}.git"
-
-
-@contextmanager
-def used_copy(bare: Path) -> Iterator[Path]:
-    """Keep others from removing a copy while the block lasts, also one that does not exist yet."""
-    with _guard:
-        _tasks[bare] += 1
-    try:
-        yield bare
-    finally:
-        with _guard:
-            _tasks[bare] -= 1
-
-
-def remove_copy(bare: Path) -> None:
-    """Remove a copy, unless a task uses it."""
-    old = bare.with_suffix(f".{os.urandom(4).hex()}")
-    with _guard:
-        if _tasks[bare] or not bare.exists():
-            return
-        bare.rename(old)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def find_commit(task: FleetTask, source: Source, bare: Path, processes: TaskProcesses) -> str:
@@ -220,9 +194,7 @@ class Workshop:
         if built.exit_code in (*hopeless, *(_PROGRAM_MISSING if overlay.keys() <= {BUILD_SCRIPT} else ())):
             why = "the build cannot run here (--no-baseline calls the LLM anyway):"
             raise NotSetUpError("\n".join([why, *built.last_lines]))
-        if built.why:
-            return self.task.ended(Status.BUILD_FAILED, built.why), built.told
-        return self.task.ended(Status.SUCCESS), built.told
+        return self.task.ended(Status.BUILD_FAILED if built.why else Status.SUCCESS, built.why), built.told
 
     def validate(self, source: Path, commit: str, solution: Solution) -> Result:
         """Return whether the tests fail before the solution and pass after it, by builds."""

@@ -16,7 +16,7 @@ from distributed.utils import sync
 
 from code_commit.errors import LogError
 from code_commit.files import read_regular_file
-from code_commit.fleet.builds import Source, copy_path, remove_copy
+from code_commit.fleet.builds import Source, copy_path
 from code_commit.fleet.processes import TaskSupervision, WorkerError
 from code_commit.fleet.results import TaskOutcome, packed, write_own
 from code_commit.fleet.tasks import FleetTask
@@ -143,7 +143,7 @@ def rescue_logs(workers: Path, fleet: str) -> None:
 
 def drop_copy(fleet: str, url: str, dask_worker: Any) -> None:
     """Remove a worker's copy of a repository that the fleet has no more tasks of."""
-    Thread(target=remove_copy, args=[copy_path(_place(dask_worker, fleet), url)], daemon=True).start()
+    Thread(target=shutil.rmtree, args=[copy_path(_place(dask_worker, fleet), url), True], daemon=True).start()
 
 
 def drop_copies(fleet: str, dask_worker: Any) -> None:

@@ -20,7 +20,7 @@ from code_commit.api import list_runs, make_redactor, read_changes
 from code_commit.errors import CodeCommitError, MachineError, NoKeyError, NotSetUpError
 from code_commit.files import load_json, read_ends
 from code_commit.fleet import in_fleet_words
-from code_commit.fleet.builds import PLAIN_GIT, Source, Workshop, copy_path, find_commit, used_copy
+from code_commit.fleet.builds import PLAIN_GIT, Source, Workshop, copy_path, find_commit
 from code_commit.fleet.clone import DRAIN
 from code_commit.fleet.patches import Patches, digest_of, make_patches
 from code_commit.fleet.processes import (
@@ -69,8 +69,7 @@ def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
         run = _Run(task, Path(os.path.realpath(folder), "clone"), supervision)
         try:
             require_utf8_names()
-            with used_copy(copy_path(place, source.url)) as bare:
-                outcome = run.do(source, bare, max_cost, log)
+            outcome = run.do(source, copy_path(place, source.url), max_cost, log)
         except NotSetUpError as error:
             kind = "clone" if isinstance(error, GitError) else ""
             outcome = TaskOutcome(task.ended(Status.NOT_SET_UP, str(error), error=kind))
