@@ -224,7 +224,14 @@ def store_result(out: Path, outcome: TaskOutcome, results: Mapping[str, Result])
     green = before if before and before.is_green else None
     try:
         shutil.rmtree(new, ignore_errors=True)
-        _fill(new, outcome)
+        new.mkdir(mode=0o700)
+        unpack(outcome.log, new / "log")
+        parts = {"run.json": outcome.record, "changes.patch": outcome.patch, "build.patch": outcome.build_patch}
+        for name, content in parts.items():
+            if content:
+                with replacing(new / name, sync=True) as file:
+                    file.write(content)
+        sync_names(new)
         if green and green.digest == result.digest:
             shutil.rmtree(place / "red", ignore_errors=True)
             new.rename(place / "red")
@@ -265,17 +272,6 @@ def write_own(file: Path, content: bytes, *, sync: bool = False) -> None:
             written.write(content)
     except OSError as error:
         raise LogError(file, error) from error
-
-
-def _fill(new: Path, outcome: TaskOutcome) -> None:
-    new.mkdir(mode=0o700)
-    unpack(outcome.log, new / "log")
-    parts = {"run.json": outcome.record, "changes.patch": outcome.patch, "build.patch": outcome.build_patch}
-    for name, content in parts.items():
-        if content:
-            with replacing(new / name, sync=True) as file:
-                file.write(content)
-    sync_names(new)
 
 
 def _put_green_back(new: Path, place: Path) -> None:

@@ -92,10 +92,7 @@ class FleetTable:
         table = Table(box=None, style="dim")
         for head in (*cells, "cost", "time left"):
             table.add_column(head, justify="right", no_wrap=True)
-        table.add_row(*map(str, cells.values()), cost_in_cell(totals.known, short=True), self._time_left())
+        ended, left = totals.done - self._earlier, totals.tasks - totals.done
+        time_left = duration((time.monotonic() - self._started) / ended * left) if ended else "-"
+        table.add_row(*map(str, cells.values()), cost_in_cell(totals.known, short=True), time_left)
         return table
-
-    def _time_left(self) -> str:
-        """Return the time left at the pace so far."""
-        done, left = self.totals.done - self._earlier, self.totals.tasks - self.totals.done
-        return duration((time.monotonic() - self._started) / done * left) if done else "-"

@@ -372,18 +372,12 @@ def _explained(details: Mapping[str, Any]) -> str:
         return f"{shown(name)}: not a field of a task{did_you_mean(name, FleetTask.model_fields)}"
     if not name and details["type"] in ("model_type", "model_attributes_type"):
         return 'a task is an object: {"id": "a", "repository": "../api", ...}'
-    return f"{name}: {_WRONG_TYPES.get(details['type'], details['msg'].removeprefix('Value error, '))}"
+    said = details["msg"].removeprefix("Value error, ").removeprefix("Field ")
+    for theirs, ours in (("Input should be", "must be"), ("a valid dictionary", "an object"), ("a valid ", "a ")):
+        said = said.replace(theirs, ours)
+    return f"{name}: {said}"
 
 
-_WRONG_TYPES = {
-    "missing": "is missing",
-    "string_type": "must be a string",
-    "list_type": "must be a list",
-    "dict_type": "must be an object",
-    "float_type": "must be a number",
-    "bool_type": "must be true or false",
-    "greater_than": "must be more than 0",
-}
 _PATTERNS = dict.fromkeys(("repository", "commit"), "must not be empty, begin with '-' or hold control characters") | {
     "id": "must be a name of letters, digits, '.', '_' and '-', the first a letter or digit, 100 at most",
     "query": "must not be empty",
