@@ -60,9 +60,7 @@ class Builder(AbstractContextManager["Builder"]):
         its descendants, and is raised again.
         """
         with DeferredSignals() as signals:
-            if self._before is None:
-                self._before = self._remember()
-            else:
+            if self._before is not None:
                 self._put_back(self._before, "a process of the last build, or another program,")
             argv, tail = build_command(self._project, environment, warn), bytearray()
 
@@ -71,15 +69,8 @@ class Builder(AbstractContextManager["Builder"]):
                 tail.extend(data)
                 del tail[:-TAIL]
 
-            try:
+            with self.guarding("the build", warn):
                 ending = supervise(lambda: self._start(argv, environment), write_and_look, timeout, signals)
-            except BaseException:
-                try:
-                    self._put_back(self._before)
-                except BuildError as error:
-                    warn(str(error))
-                raise
-            self._put_back(self._before)
         result = _result(ending, in_sandbox=self._sandbox is not None)
         if result.passed:
             return result
@@ -183,7 +174,7 @@ class Builder(AbstractContextManager["Builder"]):
             only_told=outside,
         )
 
-    def _put_back(self, before: Fingerprints, who: str = "the build") -> None:
+    def _put_back(self, before: Fingerprints, who: str) -> None:
         """Put back every protected file that was changed. Raises BuildError if there is one."""
         quarantine = Quarantine(self._project.root, self._agent_config)
         damages = before.put_back(quarantine)

@@ -84,7 +84,6 @@ def _check_interpreter(line: str, root: Path, environment: Mapping[str, str]) ->
 
 
 def _find(program: str, environment: Mapping[str, str]) -> str | None:
-
     return shutil.which(program, path=environment.get("PATH"))
 
 
