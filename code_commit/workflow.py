@@ -26,7 +26,7 @@ from code_commit.first_build import require_no_refusal, require_result_of_code, 
 from code_commit.parse import blocks_of, end_thoughts, notes_of, read_notes, read_response
 from code_commit.paths.names import find_protected
 from code_commit.project import Project
-from code_commit.prompts.layout import Task, most_attempts
+from code_commit.prompts.layout import most_attempts
 from code_commit.prompts.next import Answer, Conversation, next_prompt
 from code_commit.runs.attempt_log import AttemptLog, Complete
 from code_commit.runs.diff import presence
@@ -52,7 +52,9 @@ def attempt_loop(run: Run) -> RunRecord:
     """
     log, settings, task = run.log, run.plan.settings, run.task
     if settings.dry_run:
-        return _run_dry(run, task)
+        attempt, prompt = AttemptLog(log, 1), next_prompt(task, ())
+        response = ask(run.complete, prompt, attempt)
+        return end_dry(verify_response(run, response, prompt.shows, attempt), attempt, log)
     conversation = Conversation(run.plan.project, settings, log.redactor, task, run.room)
     changed: set[str] = set()
     for number in range(1, task.attempts + 1):
@@ -96,11 +98,6 @@ def _ends_run(run: Run, attempt: Attempt, rejection: RejectedResponseError) -> b
     if ends and is_formless and attempt.model.startswith("chat:") and settings.prompt_layout != "short":
         rejection.complaint += "\nA small model does better with --prompt-layout short."
     return ends
-
-
-def _run_dry(run: Run, task: Task) -> RunRecord:
-    attempt, prompt = AttemptLog(run.log, 1), next_prompt(task, ())
-    return end_dry(verify_response(run, ask(run.complete, prompt, attempt), prompt.shows, attempt), attempt, run.log)
 
 
 def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRecord:

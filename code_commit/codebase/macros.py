@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from code_commit.regex import regex
 
-_MACROS = (
+_PARTS = (
     (  # class UI_API Panel {
         rb"(?P<before>\b(?:class|struct|union|enum(?:[ \t]+(?:class|struct))?)[ \t]+)",
         rb"(?P<macro>(?!final\b|alignas\b|class\b|struct\b|__)[A-Za-z_]\w*(?:\([^()\n]*\))?[ \t]+)",
@@ -43,6 +43,7 @@ _MACROS = (
         rb"(?=[ \t]*[;{])",
     ),
 )  # of C and C++, where their syntax has no place for them
+_MACROS = [regex(b"".join(parts), re.MULTILINE) for parts in _PARTS]
 _OF_MACRO = regex(r"\s*[A-Z][A-Z0-9_]{2,}\((?:\"(?P<text>(?:\\.|[^\"\\])*)\"|(?P<names>\w+(?:, \w+)*))(?P<end>\))?")
 
 
@@ -55,12 +56,7 @@ class Defined(NamedTuple):
 
 def without_macros(source: bytes) -> bytes:
     """Return a source with blanks for the macros that its grammar does not know, so that each place and line stays."""
-    return functools.reduce(lambda known, macro: macro.sub(_blanked, known), _macros(), source)
-
-
-@functools.cache
-def _macros() -> list[re.Pattern[bytes]]:
-    return [re.compile(b"".join(parts), re.MULTILINE) for parts in _MACROS]  # it takes 5 ms, and few files are of C
+    return functools.reduce(lambda known, macro: macro.sub(_blanked, known), _MACROS, source)
 
 
 def _blanked(match: re.Match[bytes]) -> bytes:

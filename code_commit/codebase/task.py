@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
 
@@ -85,14 +85,11 @@ def with_names_of(query: str, output: str, files: Iterable[str], failed: str = "
     """
     suffixes = "|".join(sorted({re.escape(name.rpartition(".")[2]) for name in files if "." in name}))
     no_file = re.compile(rf"[\w.+-]*/[\w./+-]+|[\w+-]+\.(?:{suffixes or '(?!)'})\b|(?<!\S)-\w[\w-]*")
-    first, often = (Counter(_names_of_code(no_file.sub(" ", text))) for text in (failed, output))
+    code = (" ".join(CODE.findall(no_file.sub(" ", text))) for text in (failed, output))
+    first, often = (Counter(re.findall(r"[A-Za-z_]\w{2,}", text)) for text in code)
     names = dict.fromkeys(name for name, _ in [*first.most_common(_MOST_OF_OUTPUT // 2), *often.most_common()])
     told = " ".join(f"`{name}`" for name in islice(names, _MOST_OF_OUTPUT))
     return f"{query.rstrip()}\n\n{told}" if told else query
-
-
-def _names_of_code(text: str) -> Iterator[str]:
-    return (word for match in CODE.findall(text) for word in re.findall(r"[A-Za-z_]\w{2,}", match))
 
 
 def names_in(text: str, least: int = 3) -> set[str]:

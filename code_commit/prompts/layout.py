@@ -59,9 +59,6 @@ class SystemPrompts(NamedTuple):
     short_instructions: str = ""
     first_repair_query: str = ""
 
-    def with_examples_in(self, folder: str) -> "SystemPrompts":
-        return SystemPrompts(*(text.replace(_FOLDER, folder) for text in self))
-
 
 class Task(NamedTuple):
     """The parts of a prompt that hardly change in a run. `circumstances` describes the project and the run, with
@@ -149,7 +146,8 @@ def _shown(override: Path) -> str:
 
 
 def make_task(settings: Settings, prompts: SystemPrompts, query: str, codebase: Codebase) -> Task:
-    prompts = prompts.with_examples_in(_example_folder(settings, codebase))
+    folder = _example_folder(settings, codebase)
+    prompts = SystemPrompts(*(text.replace(_FOLDER, folder) for text in prompts))
     is_short = settings.prompt_layout == "short"
     edits = prompts.edit_instructions if _offers_edits(settings, codebase) and not is_short else ""
     late_edits = prompts.edit_instructions if settings.answer_format == "auto" and not edits and not is_short else ""
