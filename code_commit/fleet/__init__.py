@@ -1,14 +1,12 @@
 """`code-commit fleet`: many tasks over many trees. Its texts and options; `command` carries them out."""
 
-import math
 import re
-from argparse import ArgumentTypeError
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
+from code_commit import settings
 from code_commit.regex import regex
-from code_commit.settings import SETTINGS as _SETTINGS
 
 DESCRIPTION = """\
 Runs many tasks over many trees: TASKS has a JSON object per line (id,
@@ -39,20 +37,8 @@ _OF_A_RUN = regex(
 """How a message of a run names a setting: by its option, or by its key."""
 
 
-def _number(kind: Callable[[str], float], name: str) -> dict[str, Callable[[str], float]]:
-    def parse(text: str) -> float:
-        try:
-            if 0 < (number := kind(text)) < math.inf:
-                return number
-        except ValueError:
-            pass
-        raise ArgumentTypeError(f"must be {name}, more than 0")
-
-    return {"type": parse}
-
-
-_N, _ANY = _number(int, "a whole number"), _number(float, "a number")
-_PATH = {"type": Path}
+_N, _PATH = settings.POSITIVE_NUMBER, {"type": Path}
+_SECONDS, _USD = ({"type": settings.SETTINGS[name].parse} for name in ("llm_timeout", "max_cost"))
 
 
 class FleetOptions(NamedTuple):
@@ -78,10 +64,10 @@ class FleetOptions(NamedTuple):
     at_once: Annotated[int | None, "N", "tasks at a time (default: 2 for each core)", _N] = None
     scheduler: Annotated[str | None, "ADDRESS", "use the Dask cluster with this scheduler"] = None
     wait: Annotated[
-        float | None, "SECONDS", "how long to wait for a worker (default: forever) or a scheduler (120)", _ANY
+        float | None, "SECONDS", "how long to wait for a worker (default: forever) or a scheduler (120)", _SECONDS
     ] = None
     insecure: Annotated[bool, "", "allow a cluster that builds could take over"] = False
-    max_cost: Annotated[float | None, "USD", "limit for all tasks: start none that could exceed it", _ANY] = None
+    max_cost: Annotated[float | None, "USD", "limit for all tasks: start none that could exceed it", _USD] = None
     max_failures: Annotated[
         int | None, "N", "stop after N failures (default: if the first 20, with --from-history 5, all fail)", _N
     ] = None
@@ -110,9 +96,9 @@ def in_fleet_words(message: str) -> str:
 
 def _as_setting(found: re.Match[str]) -> str:
     name = (found["option"] or found["key"] or "").replace("-", "_")
-    if name not in _SETTINGS or (found["option"] and name in FleetOptions._fields):
+    if name not in settings.SETTINGS or (found["option"] and name in FleetOptions._fields):
         return found[0]
-    setting, value = _SETTINGS[name], found["value"] or ""
+    setting, value = settings.SETTINGS[name], found["value"] or ""
     form = setting.metavar or "|".join(setting.choices) or ("true" if setting.kind is bool else "VALUE")
     if found["key"]:
         return f"--setting {name}={found['given'] or form}"
