@@ -366,12 +366,9 @@ def _do(options: FleetOptions, chosen: list[FleetTask], listed: set[str], out: P
 
 def _price(options: FleetOptions, tasks: Sequence[FleetTask]) -> dict[str, tuple[float, int]]:
     """Return by task what `Budget` takes as the cost of answers, none without a limit."""
-    if options.max_cost is None:
-        return {}
     runs, is_elsewhere = (task.settings for task in tasks), options.scheduler is not None
-    return dict(
-        zip((task.id for task in tasks), ask_of_each(runs, price_answers, is_elsewhere=is_elsewhere), strict=True)
-    )
+    answers = ask_of_each(runs, price_answers, is_elsewhere=is_elsewhere)
+    return {} if options.max_cost is None else dict(zip((task.id for task in tasks), answers, strict=True))
 
 
 def _dearest(tasks: Sequence[FleetTask], earlier: Mapping[str, Result]) -> dict[str, float]:
