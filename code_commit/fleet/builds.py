@@ -245,7 +245,6 @@ def put_files(root: Path, files: Files) -> None:
 
 
 def _toml(value: Any) -> str:
-    """Return a setting as config.toml has it."""
     if isinstance(value, dict):
         return f"{{{', '.join(f'{json.dumps(name)} = {_toml(part)}' for name, part in value.items())}}}"
     return json.dumps(value, ensure_ascii=False)

@@ -118,7 +118,6 @@ def _require_command(options: FleetOptions) -> None:
 
 
 def _flag(name: str) -> str:
-    """Return an option as it is written."""
     return {"tasks": "TASKS", "task": "-m"}.get(name, f"--{name.replace('_', '-')}")
 
 

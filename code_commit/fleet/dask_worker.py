@@ -80,7 +80,6 @@ _drained: set[str] = set()  # the fleets whose tasks make no more calls, and non
 
 
 def collect_logs(fleet: str) -> dict[int, bytes]:
-    """Return the packed logs of a worker's tasks that have grown."""
     logs = _logs[fleet]
     return {number: logs.pop(number) for number in list(logs)}
 
@@ -147,7 +146,6 @@ def drop_copy(fleet: str, url: str, dask_worker: Any) -> None:
 
 
 def drop_copies(fleet: str, dask_worker: Any) -> None:
-    """Remove a worker's copies of the fleet's repositories."""
     shutil.rmtree(_place(dask_worker, fleet), ignore_errors=True)
 
 

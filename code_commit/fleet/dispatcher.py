@@ -70,7 +70,6 @@ class _QueuedTask:
     failed: int = 0
 
     def needs(self, budget: Budget) -> Demand:
-        """Return the money that it can use."""
         own: float | None = self.task.settings.get("max_cost")
         limit, answers = own and max(own - self.continued, ROUNDING), budget.answers.get(self.task.id, ())
         return Demand(self.task.host, limit, self.continued, self.need, *answers)
@@ -221,7 +220,6 @@ class Dispatcher:
         sent.future.add_done_callback(lambda _: self._inbox.put(("done", number, "")))
 
     def _attend(self, what: str, number: int, worker: str) -> None:
-        """Handle one message about a task."""
         sent = self._sent.get(number)
         if what == "logged":
             self._cluster.hasten_log(worker)
@@ -248,7 +246,6 @@ class Dispatcher:
             self._table.say(f"{tasks} may finish the current call and build; a second interrupt ends everything now")
 
     def _collect(self) -> None:
-        """Fetch the logs of running tasks."""
         for number, log in self._cluster.new_logs():
             if sent := self._sent.get(number):
                 self._store.keep(sent.task, log)

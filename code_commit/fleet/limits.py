@@ -138,7 +138,6 @@ class Failures:
 
     @property
     def is_over(self) -> bool:
-        """Whether the fleet ends for its failures."""
         has_hope = self._reasons.total() < (self._most or _FIRST_FAILURES) or (self._most is None and self._green)
         return self._keyless >= _MOST_REFUSED or not has_hope
 

@@ -88,7 +88,6 @@ def find_bases(wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
 
 
 def _commits_in(path: Path, names: Sequence[str]) -> dict[str, str]:
-    """Return the commits that a repository has of these names."""
     asked = "".join(f"{name}^{{commit}}\n" for name in names).encode()
     lines = ask_git(["cat-file", "--batch-check"], path, asked).stdout.decode("utf-8", "replace").splitlines()
     return {name: line.split()[0] for name, line in zip(names, lines, strict=False) if " commit " in line}

@@ -177,7 +177,6 @@ def reserve_room(out: Path, logs: Mapping[str, int]) -> None:
 
 
 def free_room(out: Path) -> None:
-    """Release the reserved room."""
     (out / _ROOM).unlink(missing_ok=True)
 
 
