@@ -181,9 +181,7 @@ def open_log(plan: RunPlan, progress: Progress) -> RunLog:
         if plan.asked:
             resumed.record.base_url = check_base_url(plan.llm.choice, plan.settings)
         return reopen_run_log(project, resumed, plan.settings, progress, before_end)
-    command: Command = "apply"
-    if plan.inputs.command in ("run", "repair"):
-        command = plan.inputs.command
+    command: Command = plan.inputs.command if plan.inputs.command in ("run", "repair") else "apply"
     log = open_run_log(project, command, plan.settings, progress, before_end)
     log.record.tree = plan.tree.before if plan.tree else None
     if plan.asked and plan.inputs.is_main:
