@@ -123,7 +123,7 @@ _NEEDED = (
     rf"|[0-9A-Za-z_-]*[\"']?[ \t:=>,(]{{1,6}}[\"']?{_OF_LETTERS}([\"'\s;,<.]|\z))"
 )
 _NEEDED_OF_OPTION, _NEEDED_OF_PREFIXED = rf"[\s\"'](-[apPw]|/p:)[^\n]{{0,90}}({_MIXED})", "[_-][0-9A-Za-z]{32}"
-"""What a text has from a name that says secret to its value, and others from an option or a prefix."""
+"""From a name that says secret to its value a text has the first; from an option, or behind a prefix, the others."""
 _NO_VALUE = regex(
     r"://|\.\.\.|[$#%{]\{|(?i:example|hmacsha|pbkdf2|with(?:hmac|rsa|ecdsa))"
     r"|Eby8vdM02x|09d25e094faa6ca2|192b9bdd22ab9ed4|5f352379324c2246|mF_9\.B5f-4|2YotnFZFEjr1|tGzv3JOkF0XG"
@@ -189,7 +189,7 @@ def find_random_values(text: str, *, is_test: bool = False) -> Iterator[LikelySe
 def _names_in(text: str) -> Iterator[tuple[int, int]]:
     """Yield where each name begins and ends that has a word for a secret, if a value may be behind it."""
     first = 0
-    for piece in pieces_of(text):
+    for piece in pieces_of(text) if may_have(_NEEDED, text) else ():
         end = 0
         if may_have(_NEEDED, text[first : first + len(piece) + _NEAR]):
             for match in _SAYS.finditer(piece.replace("\u0130", "i").lower()):  # lowered, the others keep their places

@@ -265,7 +265,7 @@ def differing_ranges(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterat
     pending = [(((0, len(old)), (0, len(new))), MOST_LEVELS)]
     while pending:
         block, levels = pending.pop()
-        (old_start, old_end), (new_start, new_end) = block = _without_equal_ends(old, new, block)
+        (old_start, old_end), (new_start, new_end) = block = without_equal_ends(old, new, block)
         before, after = old[old_start:old_end], new[new_start:new_end]
         if levels and before and after and (anchors := _anchors(before, after)):
             corners = [(-1, -1), *anchors, (len(before), len(after))]
@@ -277,8 +277,9 @@ def differing_ranges(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterat
             yield block
 
 
-def _without_equal_ends(old: Sequence[Hashable], new: Sequence[Hashable], block: Block) -> Block:
-    (old_start, old_end), (new_start, new_end) = block
+def without_equal_ends(old: Sequence[Hashable], new: Sequence[Hashable], block: Block | None = None) -> Block:
+    """Return the lines of a block, or all, without those that are equal at its ends."""
+    (old_start, old_end), (new_start, new_end) = block or ((0, len(old)), (0, len(new)))
     while old_start < old_end and new_start < new_end and old[old_start] == new[new_start]:
         old_start, new_start = old_start + 1, new_start + 1
     while old_start < old_end and new_start < new_end and old[old_end - 1] == new[new_end - 1]:

@@ -62,13 +62,13 @@ def _similar_files(
         if max(sizes) > _LARGER * min(sizes):
             continue
         few, many = sorted((old_lines(other), new_lines(path)), key=len)
-        most = max(few.total(), many.total())
-        if 2 * min(few.total(), many.total()) <= most:
+        least, most = sorted((few.total(), many.total()))
+        if 2 * least <= most:
             continue
         room -= len(few)
         if room < 0:
             return
-        shared = (few & many).total()
+        shared = sum(min(few[line], many[line]) for line in few.keys() & many.keys())
         if 2 * shared > most:
             yield -shared / most, _name(path) != _name(other), path, other
 

@@ -104,7 +104,7 @@ class _Findings:
         self.reasons = reasons
         self._lines = {change.path: change.line for change in changes}
         self._closed: set[str] = set()
-        self.shown_lines: dict[str, Sequence[Span]] = {}
+        self.shown_lines: dict[str, tuple[Span, ...]] = {}
 
     @property
     def open(self) -> list[RequestedChange]:
@@ -311,7 +311,7 @@ def _check_content(
                 findings.add(change.path, rule, message, line=line)
         else:
             if isinstance(change, EditBlock) and original is not None:
-                repeated = find_repetition(change, decode_text(original.content))
+                repeated = find_repetition(change, decode_text(original.content), visible)
                 if repeated:
                     findings.suspect(change.path, repeated.rule, repeated.fact, repeated.advice, repeated.line)
             written = verified_change(change, checked, original, umask)
@@ -341,9 +341,11 @@ def _check_omissions(
     """Suspect what stands in the place of code that is left out."""
     files = []
     for each in verified:
-        _, content = taken[each.path]
+        change, content = taken[each.path]
         old = each.original and each.original.content.decode("utf-8", "replace")
-        files.append(ChangedFile(each.path, old, content.content if isinstance(content, FileReplacement) else None))
+        new = content.content if isinstance(content, FileReplacement) else None
+        edits = change.edits if isinstance(change, EditBlock) and "\r" not in (old or "") else ()
+        files.append(ChangedFile(each.path, old, new, edits))
     for place in find_omissions(files):
         change, content = taken[place.path]
         if isinstance(change, EditBlock) and not place.text:
@@ -394,7 +396,7 @@ def _check_seen(findings: _Findings, originals: Originals, sight: Sight, *, stri
             if (lines := find_shown(texts[path], view)) is None:
                 findings.close(path, "stale", STALE_PART)
             else:
-                findings.shown_lines[path] = lines
+                findings.shown_lines[path] = tuple(lines)
         elif sight.is_partial:
             findings.close(path, "unseen", _CHANGED_SINCE if isinstance(view, Whole) else _UNSEEN)
         elif strict:

@@ -18,14 +18,16 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
+from functools import lru_cache
 from itertools import islice, pairwise, takewhile
 from operator import itemgetter
 from typing import NamedTuple
 
 from code_commit.changes import Edit, EditBlock, quoted
 from code_commit.regex import regex
+from code_commit.runs.diff import without_equal_ends
 from code_commit.verify.parts import Suspicion
-from code_commit.verify.writing import Replacement, put_in, read_lines, with_lf
+from code_commit.verify.writing import FileLines, Replacement, put_in, read_lines, with_lf
 from code_commit.views import Part, Span, find_current, lines_of
 
 _MOST_PLACES = 10  # of an ambiguous find that are named
@@ -58,7 +60,7 @@ class ContentFault(NamedTuple):
 class VisibleLines(NamedTuple):
     """The lines of a file that edits may change, and those that a reason may quote, right-stripped; None for all."""
 
-    editable: Sequence[Span] | None = None
+    editable: tuple[Span, ...] | None = None
     quotable: Callable[[], Collection[str]] | None = None
 
 
@@ -78,24 +80,33 @@ def edit_text(
 
     With `as_sent` all lines of the edits get the ends that the answer gives them, also those that they only repeat.
     """
-    file = read_lines(text)
-    sent = _without_bom(edits) if file.bom else edits
-    edits = [_with_lf(edit, has_cr=file.has_cr) for edit in sent]
-    spans, faults = _locate(file.lines, edits, visible)
+    file, ours, spans, faults = _place(text, tuple(edits), tuple(edit.line for edit in edits), visible)
     if faults:
-        return text, faults
-    order = sorted(range(len(edits)), key=spans.__getitem__)
+        return text, [*faults]
+    order = sorted(range(len(ours)), key=spans.__getitem__)
     if as_sent:
+        sent = _without_bom(edits) if file.bom else edits
         return put_in(file, ((*spans[at], _lines(sent[at].replacement)) for at in order), as_sent=True), []
-    return put_in(file, (_narrowed(file.lines, spans[at], edits[at]) for at in order)), []
+    return put_in(file, (_narrowed(file.lines, spans[at], ours[at]) for at in order)), []
 
 
-def find_repetition(change: EditBlock, old: str) -> Suspicion | None:
+@lru_cache(maxsize=1)
+def _place(
+    text: str, edits: tuple[Edit, ...], _lines: tuple[int, ...], visible: VisibleLines
+) -> tuple[FileLines, Sequence[Edit], Sequence[Span], Sequence[ContentFault]]:
+    """Return a file's lines, the edits with its ends, and the lines in whose place each puts its own, or faults.
+
+    It is asked twice. The edits' lines in the answer are given for themselves: edits are equal without them.
+    """
+    file = read_lines(text)
+    ours = [_with_lf(edit, has_cr=file.has_cr) for edit in (_without_bom(edits) if file.bom else edits)]
+    return file, ours, *_locate(file.lines, ours, visible)
+
+
+def find_repetition(change: EditBlock, old: str, visible: VisibleLines = _ALL) -> Suspicion | None:
     """Return the first of the edits, whose places are found, that puts lines beside the same lines of the file."""
-    file = read_lines(old)
-    edits = [_with_lf(edit, has_cr=file.has_cr) for edit in _without_bom(change.edits)]
-    spans, faults = _locate(file.lines, edits, _ALL)
-    if faults:  # a file shown in part may have the lines to find elsewhere too
+    file, edits, spans, faults = _place(old, change.edits, tuple(edit.line for edit in change.edits), visible)
+    if faults:
         return None
     after, places, at = list[str](), list[tuple[Edit, Replacement, int]](), 0
     for span, edit in sorted(zip(spans, edits, strict=True), key=itemgetter(0)):
@@ -151,10 +162,8 @@ def _narrowed(old: Sequence[str], span: Span, edit: Edit) -> Replacement:
     start, stop = span
     first, last, new = _lines(edit.find), _lines(edit.last), _lines(edit.replacement)
     find = [*first, *old[start + len(first) : stop - len(last)], *last]
-    shorter = min(len(find), len(new))
-    head = next((index for index in range(shorter) if find[index] != new[index]), shorter)
-    tail = next((index for index in range(shorter - head) if find[~index] != new[~index]), shorter - head)
-    return start + head, stop - tail, new[head : len(new) - tail]
+    (begin, end), (new_begin, new_end) = without_equal_ends(find, new)
+    return start + begin, start + end, new[new_begin:new_end]
 
 
 def _lines(text: str) -> list[str]:

@@ -104,12 +104,11 @@ def has_remark(part: Part) -> bool:
 
 def _find_tag(part: Part) -> str | None:
     """Return a tag or a token at either end whose counterpart nowhere is."""
-    texts = (part.file, *part.others)
     lines = part.new[-_LONGEST_END:].strip().split("\n")[-_LAST_LINES:]
     for name in (
         name for line in map(str.strip, lines) if (end := _TAGS.search(line)) for name in _TAG.findall(end[0])
     ):
-        if not _HTML.fullmatch(name) and not any(f"<{name}" in text for text in texts) and f"</{name}" not in part.file:
+        if not _HTML.fullmatch(name) and not part.has(f"<{name}") and f"</{name}" not in part.file:
             return f"</{name}>"
     token = _TOKEN.search(lines[-1]) if "<" in lines[-1] or "[" in lines[-1] else None
     if (
@@ -122,7 +121,7 @@ def _find_tag(part: Part) -> str | None:
     opening = _OPENING_TAG.match(part.new)
     if opening is None or _HTML.fullmatch(opening[1]) or f"<{opening[1]}" in part.file:
         return None
-    is_closed = any(f"</{opening[1]}" in text for text in texts)
+    is_closed = part.has(f"</{opening[1]}")
     is_around = is_closed and lines[-1].strip() == f"</{opening[1]}>" and not part.is_edit
     is_foreign = is_around and part.old is not None and not part.old.lstrip().startswith("<")
     return f"<{opening[1]}>" if not is_closed or is_foreign or part.path in opening[0] else None

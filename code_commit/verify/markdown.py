@@ -104,8 +104,16 @@ def _languages(path: str) -> tuple[tuple[str, ...], ...]:
     return tuple(
         tuple(aliases)
         for _, aliases, patterns, _ in get_all_lexers(plugins=False)
-        if "text" not in aliases and any(fnmatchcase(each, pattern) for pattern in patterns for each in names)
+        if "text" not in aliases and any(_matches(each, pattern) for pattern in patterns for each in names)
     )
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Tell whether a name matches a pattern; nearly each is a name, or `*` and a suffix, which needs no regex."""
+    end = pattern.removeprefix("*")
+    if any(map(end.__contains__, "*?[")):
+        return fnmatchcase(name, pattern)
+    return name.endswith(end) if end != pattern else name == pattern
 
 
 def lexer_of(path: str) -> "Lexer | None":

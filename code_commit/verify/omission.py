@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
+from code_commit.changes import Edit
 from code_commit.regex import regex
+from code_commit.runs.diff import without_equal_ends
 from code_commit.verify.markdown import is_document, is_sample, lexer_of
 from code_commit.verify.placeholders import COMMENT, find_placeholder
 
@@ -47,11 +49,15 @@ Span = tuple[int, int]
 
 
 class ChangedFile(NamedTuple):
-    """A file of the answer before (None: a new one) and after (None: removed) it."""
+    """A file of the answer before (None: a new one) and after (None: removed) it.
+
+    `edits` are all that it changes, () for others, and for a file of other ends than LF.
+    """
 
     path: str
     old: str | None
     new: str | None
+    edits: Sequence[Edit] = ()
 
 
 class Omission(NamedTuple):
@@ -74,13 +80,31 @@ def find_omissions(files: Sequence[ChangedFile]) -> Iterator[Omission]:
         if file.new is None:
             continue
         if (old := file.old) is not None and (
-            place := _find_place(file.path, old, file.new, lost)
+            place := (not _only_replace(file.edits) and _find_place(file.path, old, file.new, lost))
             or _find_remark(file.path, old, file.new, lost)
             or _find_emptied(file.path, old, file.new, lost)
         ):
             yield place
-        elif (word := find_placeholder(file.path, file.new, old)) and (old is None or lost.any_of(old)):
+        elif (word := find_placeholder(file.path, file.new, old, file.edits)) and (old is None or lost.any_of(old)):
             yield Omission(file.path, *word)
+
+
+def _only_replace(edits: Sequence[Edit]) -> bool:
+    """Tell whether edits take hardly more lines than they put there, and move none: no place has lost its lines.
+
+    A place that has lost them has at least six lines fewer and at most three more. Lines that both contents have once
+    stand around it; if none is moved, they are in the same order, and the edits between them make up the difference.
+    """
+    taken, put, fewer = set[str](), set[str](), 0
+    for edit in edits:
+        old, new = _stripped(edit.find)[:-1], _stripped(edit.replacement)[:-1]
+        (start, end), (first, last) = without_equal_ends(old, new)
+        old, new = old[start:end], new[first:last]
+        fewer += max(0, sum(map(bool, old)) - sum(map(bool, new)))
+        taken.update(filter(None, old))
+        put.update(new)
+    is_known = edits and not any(edit.last for edit in edits)
+    return bool(is_known) and fewer < _LEAST_LOST - _MOST_INSTEAD and taken.isdisjoint(put)
 
 
 class _Lost:
@@ -228,7 +252,8 @@ def _stands_for_code(line: str, path: str, old: Sequence[str], *, is_alone: bool
 
 def _find_remark(path: str, old_text: str, new_text: str, lost: _Lost) -> Omission | None:
     """Return the words about a file that stand in place of all of it."""
-    said = [(number, line) for number, line in enumerate(_stripped(new_text)) if line]
+    lines = enumerate(map(str.strip, new_text.split("\n")))
+    said = [*islice(((number, line) for number, line in lines if line), _MOST_INSTEAD + 1)]
     if not 0 < len(said) <= _MOST_INSTEAD or is_sample(path):
         return None
     old = _stripped(old_text)

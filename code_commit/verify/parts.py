@@ -49,6 +49,10 @@ class Part(NamedTuple):
         """The number of the first line of `old` in the file, from 1."""
         return 1 + self.file.count("\n", 0, max(0, f"\n{self.file}".find(f"\n{self.old}")))
 
+    def has(self, text: str) -> bool:
+        """Tell whether the file has a text, or the answer puts it there."""
+        return text in self.file or any(text in other for other in self.others)
+
     @property
     def is_document(self) -> bool:
         return markdown.is_document(self.path)

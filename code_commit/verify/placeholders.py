@@ -7,11 +7,12 @@ spread and variadic arguments, prose, strings.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
+from code_commit.changes import Edit
 from code_commit.verify.parts import is_code
 
 _LONGEST_LINE = 160  # longer lines are no placeholders
@@ -77,13 +78,17 @@ class _File(NamedTuple):
     bare_dots: str
 
 
-def find_placeholder(path: str, new: str, old: str | None) -> tuple[int, str] | None:
-    """Return the first placeholder that the old content (None: a new file) did not have: its line from 0, its text."""
+def find_placeholder(path: str, new: str, old: str | None, edits: Sequence[Edit] = ()) -> tuple[int, str] | None:
+    """Return the first placeholder that the old content (None: a new file) did not have: its line from 0, its text.
+
+    `edits` are all that the answer changes, () for a whole file.
+    """
     name = path.lower()
     comment = next((mark for suffix, mark in _OTHER_COMMENTS if name.endswith(suffix)), COMMENT)
     bare_dots = r"\s*\.{3,4}" if re.search(_NO_DOTS, name) else r"\.{3,4}" if is_code(name) else r"(?!)"
     file = _File(name.endswith(_PROSE), old is None, old is not None and len(new) < len(old), comment, bare_dots)
-    found = list(_placeholders(new, file))
+    written = "\n".join(edit.replacement for edit in edits)  # it has a line that there are more of than before
+    found = [] if edits and not any(_placeholders(written, file)) else list(_placeholders(new, file))
     if not found:
         return None
     texts = {line for _, line in found}

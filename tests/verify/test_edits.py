@@ -296,7 +296,7 @@ IN_PART = {
 def test_only_shown_lines_of_a_part_are_searched(rows, expected):
     shown = find_shown(NUMBERS, PART)
     assert shown == [(1, 3), (7, 10)]
-    text, faults = edit_text(NUMBERS, pairs(rows), VisibleLines(shown))
+    text, faults = edit_text(NUMBERS, pairs(rows), VisibleLines(tuple(shown)))
     assert (text, faults) == (expected, []) if not faults else [fault.rule for fault in faults] == [expected]
 
 
@@ -334,6 +334,13 @@ def test_lines_that_an_edit_puts_beside_the_same_lines_are_suspected(rows, side,
     assert found is None or found.rule == "repeated"
 
 
+def test_edits_that_come_again_are_told_by_their_lines_in_the_answer():
+    for line in (3, 7):
+        edits = [Edit("x\n", "y\n", line), Edit("a\n", "x\n", line + 4)]
+        assert [fault.line for fault in edit_text("a\nb\n", edits)[1]] == [line]
+        assert find_repetition(EditBlock("a.gd", tuple(edits), 1), "a\nx\n") is None
+
+
 def test_an_edit_repeats_lines_and_a_whole_file_does_not(project_folder):
     (project_folder / "a.gd").write_text(TRIP)
     edit = f"^^^a.gd\n^^^find\n    prepare()\n^^^replace\n    ready()\n{BELOW}^^^end\n"
@@ -351,7 +358,7 @@ def test_a_part_of_a_file_of_other_length_is_stale():
     assert find_shown("a\nb\n", part(3, (1, "a\n"))) is None
     assert find_shown("a\nb\n", part(0, (1, "a\n"), (2, ""))) == [(0, 1)]
     assert find_shown("\ufeffa \r\nb", part(2, (1, "\ufeffa\nb\n"))) == [(0, 2)]
-    (fault,) = edit_text("a\n", pairs([("a\n", "b\n")]), VisibleLines([]))[1]
+    (fault,) = edit_text("a\n", pairs([("a\n", "b\n")]), VisibleLines(()))[1]
     assert fault.rule == "unseen"
 
 
@@ -469,7 +476,7 @@ def test_an_edit_of_a_part_lands_in_what_was_shown_and_all_else_is_byte_exact(te
     ]
     shown = find_shown(old, part)
     assert shown is not None
-    text, faults = edit_text(old, edits, VisibleLines(shown))
+    text, faults = edit_text(old, edits, VisibleLines(tuple(shown)))
     gaps, at = [], 0
     kept = (old if old.endswith("\n") else f"{old}\n").split("\n")[:-1]
     for first, last in shown:

@@ -1,9 +1,13 @@
 """Code that an answer leaves out, by what its files lose; the words of what stands there are tried beside it."""
 
 import pytest
+from hypothesis import event, example, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
 from measure import cpu_seconds, least
 
-from code_commit.verify.omission import ChangedFile, Omission, find_omissions
+from code_commit.changes import Edit
+from code_commit.verify.omission import ChangedFile, Omission, _only_replace, find_omissions
 
 FUNCTIONS = [f"def f{number}(x):\n    y = x * {number}\n    return y + {number}\n\n" for number in range(20)]
 OLD = "".join(FUNCTIONS)
@@ -211,3 +215,26 @@ def test_the_time_is_linear_in_the_size(text):
     half = text[: len(text) // 2]
     cut, in_order = half + "\n# ...\n" + text[-1000:], "".join(sorted(text.splitlines(keepends=True)))
     assert least(lambda: cpu_seconds(lambda: (omitted(cut, text, "a.py"), omitted(in_order, text, "a.py"))), 2.5) < 2.5
+
+
+WORK = [*(f"    work{number}()" for number in range(18)), "pass", "", "# note", "pass"]
+PUT = st.sampled_from(["# ...", "# ... existing code ...", "# und so weiter", "", "new()"]) | st.sampled_from(WORK)
+CUTS = st.lists(st.integers(1, len(WORK)), min_size=1, max_size=5, unique=True)
+KEPT, REST = None, ["# und so weiter"]
+
+
+@given(CUTS, st.lists(st.none() | st.lists(PUT, max_size=8), min_size=6, max_size=6))
+@example([6, 7], [REST, KEPT, [*WORK[7:], *"abcde"]] + [KEPT] * 3)
+@example([1, 7], [KEPT, ["# und", "# so", "# weiter"], KEPT, KEPT, KEPT, KEPT])
+@example([1, 8], [KEPT, [*REST, WORK[7], *"abcdef"], KEPT, KEPT, KEPT, KEPT])
+@examples(max_examples=400)
+def test_of_edits_the_same_is_told_as_of_the_whole_file_that_they_make(cuts, puts):
+    old, new, edits = "", "", []
+    ends = sorted({*cuts, len(WORK)})
+    for start, end, put in zip([0, *ends], ends, puts, strict=False):
+        find, text = ("".join(f"{line}\n" for line in lines) for lines in (WORK[start:end], put or ()))
+        old, new = old + find, new + (find if put is None else text)
+        edits += [] if put is None else [Edit(find, text)]
+    told = [list(find_omissions([ChangedFile("a.py", old, new, given)])) for given in ((), edits)]
+    assert told[0] == told[1]
+    event(f"{told[0] != []}, {_only_replace(edits)}")
