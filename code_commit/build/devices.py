@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from code_commit.regex import regex
@@ -22,10 +23,11 @@ _LEADS_AROUND = regex(
 terminals than the one in front, and what stands on a screen."""
 
 
-def device_mounts(folder: Path = Path("/dev"), sysfs: Path = Path("/sys")) -> Iterator[str]:
-    """Yield bubblewrap's arguments for what it does not make of /dev itself."""
-    yield from ("--dev-bind-try", str(folder / "shm"), str(folder / "shm"))
-    yield from _mounts_below(folder, sysfs, _above_disks(sysfs), {*_MADE_ANEW.split(), "shm"})
+@cache
+def device_mounts(folder: Path = Path("/dev"), sysfs: Path = Path("/sys")) -> tuple[str, ...]:
+    """Return bubblewrap's arguments for what it does not make of /dev itself. A device that comes later stays out."""
+    below = _mounts_below(folder, sysfs, _above_disks(sysfs), {*_MADE_ANEW.split(), "shm"})
+    return ("--dev-bind-try", str(folder / "shm"), str(folder / "shm"), *below)
 
 
 def _mounts_below(folder: Path, sysfs: Path, above_disks: Collection[Path], but: Collection[str]) -> Iterator[str]:
