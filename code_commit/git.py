@@ -278,7 +278,7 @@ def git_environment(folder: Path) -> dict[str, str]:
     environment = {
         name: value
         for name, value in outside_environment(folder).items()
-        if not _OF_ONE_REPOSITORY.fullmatch(name) and not _ANSWERS_OTHERWISE.fullmatch(name)
+        if not (name.startswith("GIT_") and (_OF_ONE_REPOSITORY.fullmatch(name) or _ANSWERS_OTHERWISE.fullmatch(name)))
     }
     return environment | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 

@@ -164,6 +164,8 @@ def is_same_model(asked: str, answered: str) -> bool:
 
     A number of one or two digits after it is another version.
     """
+    if asked == answered:
+        return True
     one, other = sorted((name.lower().replace(".", "-") for name in (asked, answered)), key=len)
     before, found, after = other.partition(re.sub(r":[a-z]+$", "", one.rpartition("/")[2]))
     is_maker = re.fullmatch(r"(.*[-/:])?", before) is not None
