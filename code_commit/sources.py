@@ -2,7 +2,6 @@
 
 import json
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -155,8 +154,15 @@ def read_tables(project: Project, environment: Mapping[str, str] = os.environ) -
     for path in (find_user_folder(project, environment).file(CONFIG_FILE), project.config_file):
         table = {}
         with suppress(OSError, ValueError):
-            table = tomllib.loads(read_regular_file(path).decode()) if path else {}
+            content = read_regular_file(path).decode() if path else ""
+            table = _read_toml(content) if content else {}
         yield table
+
+
+def _read_toml(content: str) -> dict[str, Any]:
+    import tomllib  # a run without such a file does without
+
+    return tomllib.loads(content)
 
 
 def _read_config_file(path: Path, shown_path: str, problems: list[str]) -> dict[str, Any]:
@@ -168,14 +174,15 @@ def _read_config_file(path: Path, shown_path: str, problems: list[str]) -> dict[
         problems.append(explain_unread(path, shown_path, error))
         return {}
     try:
-        return _checked(tomllib.loads(content.decode("utf-8")), problems, f"{shown_path}: ")
+        table = _read_toml(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         problems.append(f"{shown_path} is not UTF-8 text (line {line}): save it as UTF-8")
         return {}
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         problems.append(f"{shown_path} is not valid TOML: {error}; put strings in quotes, and each setting only once")
         return {}
+    return _checked(table, problems, f"{shown_path}: ")
 
 
 def validate_settings(table: Mapping[str, Any], known: Mapping[str, Setting] = SETTINGS) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from code_commit.errors import NotSetUpError
@@ -35,12 +34,19 @@ def proxy_for(url: str, environment: Mapping[str, str] = os.environ) -> str | No
         parts = urlsplit(f"{kind}://{rest}")
         port = parts.port  # raises ValueError
         if parts.hostname and port != 0 and kind in ("http", "https", "socks5", "socks5h"):
-            if kind.startswith("socks") and find_spec("socksio") is None:
-                way = "in the clone, pip install '.[socks]', or pipx install --force '.[socks]'"
-                raise NotSetUpError(f"{variable} names a SOCKS proxy, which needs the package 'socksio': {way}")
+            if kind.startswith("socks"):
+                _require_socks(variable)
             return f"{kind}://{rest}"
     wanted = "it must be http://HOST:PORT, https://... or socks5://..."
     raise NotSetUpError(f"the proxy that {variable} names cannot be used: {wanted}")
+
+
+def _require_socks(variable: str) -> None:
+    from importlib.util import find_spec  # few proxies are of that kind
+
+    if find_spec("socksio") is None:
+        way = "in the clone, pip install '.[socks]', or pipx install --force '.[socks]'"
+        raise NotSetUpError(f"{variable} names a SOCKS proxy, which needs the package 'socksio': {way}")
 
 
 def _read(environment: Mapping[str, str], name: str) -> tuple[str, str]:
