@@ -244,7 +244,7 @@ def _is_of_work_tree(path: Path, repository: Repository) -> bool:
 def require_utf8_names() -> None:
     """Raise NotSetUpError where Python takes file names for another encoding: git's are UTF-8 in every locale."""
     if (encoding := sys.getfilesystemencoding()) != "utf-8":
-        message = f"Python takes the names of files for {encoding} in this locale, and git's are UTF-8"
+        message = f"Python reads file names as {encoding} in this locale, but git has them in UTF-8"
         raise NotSetUpError(f"{message}: set PYTHONUTF8=1 before Python starts")
 
 

@@ -186,8 +186,8 @@ def _warn_of_first_build(log: RunLog, changed: Collection[str]) -> None:
     if both := set(log.record.build_changes).intersection(map(shown, changed)) if log.record.first_build else ():
         log.add_warning(
             "review",
-            f"a build had changed {listed(both)} (unless you had) before the answer did: git diff shows both,"
-            " code-commit diff only the answer's part, and undo takes back only that",
+            f"a build (or you) had changed {listed(both)} before the answer did: git diff shows both changes,"
+            " code-commit diff and undo cover only the answer's",
         )
 
 

@@ -36,8 +36,8 @@ _FOLDER = f"{AGENT_CONFIG}/{TRANSACTION_FOLDER}"
 _LAYER = regex(rf"{AGENT_CONFIG}/logs/[\w-]+/(snapshot|rolled-back)/{LAYER_NAME.pattern}")
 _FOLDER_STAYS = {errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.EACCES, errno.EPERM}
 HALF_CHANGED = (
-    "an interrupted apply left the tree half changed: code-commit resume and code-commit undo put every file back "
-    "before anything else, and so do run, apply and rollup"
+    "an interrupted apply left the tree half changed: the next code-commit resume, undo, run, apply or rollup first "
+    "puts every file back"
 )
 
 

@@ -317,7 +317,7 @@ def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Proje
         absent = "none needed" if choice.provider in ("command", "replay") else "none; the server may require one"
         source = lambda key: f"{key.source}{'; check does not run it' * bool(key.program)}" if key else absent  # noqa: E731 - a note
         llm = llm._replace(key=report.ask(f"{lead}key", lambda: key_of(llm, keys, project.root), source))
-    url = report.ask(f"{lead}base URL", lambda: require_address(llm, project, role), str)
+    url = report.ask(f"{lead}base URL", lambda: require_address(llm, project, role), lambda url: url or "none")
     if url:
         report.ask(f"{lead}proxy", lambda: proxy_of(url), lambda proxy: "from the environment" if proxy else "none")
     with suppress(NotSetUpError):  # another check tells it
@@ -336,7 +336,7 @@ def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Proje
 def _check_ignored(report: Report, project: Project) -> None:
     report.ask(".gitignore", lambda: check_ignore_line(project))
     if own := ", ".join(shown(os.path.relpath(path, project.root)) for path in watched_from_build(project)):
-        report.warn(f"code-commit is installed inside the project ({own}), which must not change: {_ELSEWHERE}")
+        report.warn(f"code-commit is installed inside the project ({own}), where an answer may change it: {_ELSEWHERE}")
     note = "" if project.git else "no repository"
     report.ask("git", lambda: check_nothing_is_tracked(project), lambda _: note)
 

@@ -55,11 +55,12 @@ git diff."""
 _EPILOG = """\
 exit codes:
   0  the build passes after the last change
-  1  the build still fails after the last repair
+  1  the build fails after the last repair
   2  not set up, or wrong usage: nothing was sent or changed
   3  the LLM could not be called (network, key, quota, budget)
   4  no usable response: rejected, not approved, or the LLM cannot do the task
-  5  build.sh could not be run or exited with 75, or files could not be written
+  5  the machine failed: build.sh could not be run, exited with 75, or lacked a
+     program, disk space or something in the sandbox; or a file was not written
   70 a bug in code-commit; 129, 130, 143 interrupted
 
 a first run:
@@ -183,8 +184,8 @@ def add_main_job(parser: argparse.ArgumentParser) -> None:
 
 def add_task(parser: argparse.ArgumentParser) -> None:
     task = parser.add_mutually_exclusive_group()
-    words = "the task, in place of query.txt (several are paragraphs; - reads it from standard input); makes a new"
-    task.add_argument("-m", action=_Paragraph, dest="task", metavar="TEXT", help=f"{words} rollup first")
+    words = "the task, in place of query.txt, with a new rollup; several -m are paragraphs, - reads standard input"
+    task.add_argument("-m", action=_Paragraph, dest="task", metavar="TEXT", help=words)
     file = "the file with the task, in place of query.txt; - is standard input"
     task.add_argument("--query", metavar="FILE", help=file)
 

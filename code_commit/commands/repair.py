@@ -31,7 +31,7 @@ class Arguments:
     task: Annotated[
         str | None,
         "TEXT",
-        "what the LLM should know of the failure (several are paragraphs; - reads it from standard input)",
+        "what the LLM should know of the failure; several -m are paragraphs, - reads standard input",
         PARAGRAPHS,
     ] = None
     output: Annotated[str | None, "FILE", "the output of a build that failed elsewhere; - is standard input"] = None

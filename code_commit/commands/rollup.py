@@ -29,11 +29,11 @@ DESCRIPTION = """\
 Writes agent-config/codeRollup.txt, the codebase as one text: every file that
 git tracks, and untracked ones that it does not ignore (it names these). First
 come LLMInstructions.md, AGENTS.md, CLAUDE.md and README, then the rest by path.
-Left out are agent-config, files that are not UTF-8 text, lock files, minified
+It leaves out agent-config, files that are not UTF-8 text, lock files, minified
 files, what .gitattributes or its own header calls generated, files over 256 kB
 that no PATHSPEC names, and what looks like a secret by its name (.env, *.pem
 ...) or content (private keys, keys of vendors, random values beside names such
-as password). Says what it left out (the file says so too, at its end), and
+as password). It names what it left out, as the file does at its end, and tells
 roughly how many tokens the rest has. With --fit, the files that
 agent-config/query.txt needs most are whole; the others are outlines, then only
 names. With --select, an LLM chooses which files are whole: one call, logged as

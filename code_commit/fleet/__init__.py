@@ -66,7 +66,7 @@ class FleetOptions(NamedTuple):
     wait: Annotated[
         float | None, "SECONDS", "how long to wait for a worker (default: forever) or a scheduler (120)", _SECONDS
     ] = None
-    insecure: Annotated[bool, "", "allow a cluster that builds could take over"] = False
+    insecure: Annotated[bool, "", "use a cluster although a build could take it over"] = False
     max_cost: Annotated[float | None, "USD", "limit for all tasks: start none that could exceed it", _USD] = None
     max_failures: Annotated[
         int | None, "N", "stop after N failures (default: if the first 20, with --from-history 5, all fail)", _N

@@ -166,7 +166,7 @@ def _require_patch_of(result: Result, folder: Path) -> None:
     """Raise LandError unless the folder holds the patch of the result: a kill may have left that of a later run."""
     patch = folder / "changes.patch"
     if not patch.is_file() or digest_of(read_regular_file(patch)) != result.patch:
-        raise LandError(f"{patch} is not that of the green result: run the fleet again, then land what comes of it")
+        raise LandError(f"{patch} is not that of the green result: run the fleet again, then land its result")
 
 
 _ADVICE = {

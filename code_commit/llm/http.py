@@ -238,7 +238,7 @@ class Connection:
         begin = next(pieces, b"")
         if is_success and not is_text(begin):
             said = f"{self.endpoint.host} sent a compressed answer (Content-Encoding: {shown(coding[:40])})"
-            way = "let the server, or the proxy before it, send answers as they are"
+            way = "turn compression off in the server, or in the proxy before it"
             raise LLMError(f"{said}, which was not asked for and may be of any size: {way}", "refused")
         yield from chain((begin,), pieces) if is_text(begin) else (unpacked(chain((begin,), pieces)),)
 

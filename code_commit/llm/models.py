@@ -209,8 +209,8 @@ def _check_url(url: str, allow_http: bool, setting: str | Named) -> str:  # noqa
     if parts is None or int(parts["port"] or 443) not in range(1, 2**16) or not _is_host(parts["host"]):
         raise NotSetUpError(
             setting,
-            " must be an address such as https://api.openai.com/v1: https (or http for this machine), host, perhaps "
-            "a port up to 65535, a path and a query, without user name, password (keys go in headers only) or fragment",
+            " must be an address such as https://api.openai.com/v1. A port is 65535 at most, and http is for this "
+            "machine only. A user name, a password and a fragment are refused: keys go in headers",
         )
     if named := [name for name, _ in parse_qsl(parts["query"] or "", keep_blank_values=True) if _OF_KEYS.search(name)]:
         told = f" has {shown(named[0].lstrip('?'))}= in its query, which logs and proxies keep: "

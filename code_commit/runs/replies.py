@@ -36,7 +36,7 @@ class Replies:
             self._room.keep(size)
         except OSError as error:
             self.release()
-            raise LogError(path, error, "given room for an answer, so none was asked for") from error
+            raise LogError(path, error, "made large enough for an answer, so none was requested") from error
 
     def release(self) -> None:
         """Give up the room that no reply took."""

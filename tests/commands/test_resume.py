@@ -268,7 +268,9 @@ def test_a_tree_that_is_half_changed_is_told_and_repaired(root: Path, run_code_c
     kill = ["strace", "-f", "-o", "/dev/null", "-e", "trace=renameat", "-e", "inject=renameat:signal=KILL:when=3"]
     subprocess.run([*kill, *CODE_COMMIT, *options], cwd=root, capture_output=True, check=False)
     assert (root / "a.txt").exists()  # and ok.txt is as it was
-    said = "left the tree half changed: code-commit resume and code-commit undo put every file back"
+    said = (
+        "left the tree half changed: the next code-commit resume, undo, run, apply or rollup first puts every file back"
+    )
     for command in (["log"], ["log", "--json"], ["log", the_log(root).name], ["prompt"], ["diff"]):
         done = run_code_commit(root, *command)
         assert (done.returncode, said in done.stderr) == (0, True), command

@@ -429,7 +429,9 @@ def test_a_file_that_holds_a_key_stays_out_and_is_named(text, root: Path, run_co
     assert (
         (root / ROLLUP)
         .read_bytes()
-        .endswith(b"--- a.txt ---\nbefore\n\n--- z.txt ---\nbehind\n\n" + END + b"\ncontains an API key: src/holds.py\n\n")
+        .endswith(
+            b"--- a.txt ---\nbefore\n\n--- z.txt ---\nbehind\n\n" + END + b"\ncontains an API key: src/holds.py\n\n"
+        )
     )
     assert "warning: left out (contains an API key): src/holds.py" in done.stderr
     assert KEY not in done.stderr

@@ -206,7 +206,7 @@ def test_what_a_killed_fleet_left_in_the_place_of_a_green_result_does_not_land(f
         patch.write_text(red)
     landing = fleet.land()["web"]
     assert (landing.state, landing.branch) == ("failed", "")
-    assert landing.message.endswith("is not that of the green result: run the fleet again, then land what comes of it")
+    assert landing.message.endswith("is not that of the green result: run the fleet again, then land its result")
     assert git(root, "branch", "--list", "fleet/*") == ""
 
 

@@ -118,7 +118,10 @@ def test_many_tasks_of_a_repository_clone_it_once(tmp_path, monkeypatch):
         (lambda root: shutil.rmtree(root / ".git"), "git clone of"),
         (lambda root: (root / "build.sh").unlink(), 'build.sh is missing: supply it as "build" of the task'),
         (lambda root: (root / ".gitignore").unlink(), ".gitignore is missing"),
-        (lambda root: (root / "agent-config").symlink_to(root.parent / "elsewhere"), "the commit contains agent-config"),
+        (
+            lambda root: (root / "agent-config").symlink_to(root.parent / "elsewhere"),
+            "the commit contains agent-config",
+        ),
     ],
     ids=["no repository", "no build.sh", "no .gitignore", "agent-config in git"],
 )

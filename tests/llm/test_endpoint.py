@@ -86,8 +86,8 @@ BAD = [
     ("openai", "http://[::ffff:10.0.0.1]/v1", "unencrypted"),
     ("openai", "http://2130706433/v1", "unencrypted"),
     ("openai", "http://127.0.0.1@evil.example/v1", "must be an address"),
-    ("openai", "https://h:99999/v1", "host, perhaps a port up to 65535"),
-    ("openai", "https://h:abc/v1", "host, perhaps a port up to 65535"),
+    ("openai", "https://h:99999/v1", "A port is 65535 at most"),
+    ("openai", "https://h:abc/v1", "A port is 65535 at most"),
 ]
 
 

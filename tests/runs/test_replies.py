@@ -287,7 +287,7 @@ def test_without_room_for_an_answer_none_is_asked_for(root: Path):
         disk.fill(left=500)
         code, said = disk.run(*CODE_COMMIT, *asked("chat", server))
         assert (code, server.requests) == (5, []), said
-        assert "1-response.json cannot be given room for an answer, so none was asked for: No space left" in said
+        assert "1-response.json cannot be made large enough for an answer, so none was requested: No space left" in said
         assert "code-commit resume continues this run" in said
         _, log = disk.run("sh", "-c", "cat agent-config/logs/2*/run.json; ls -A agent-config/logs/2*")
         assert '"unsettled_usd": []' in log
