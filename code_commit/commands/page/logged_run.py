@@ -32,11 +32,12 @@ class Headline(NamedTuple):
 
 
 class RunChanges(NamedTuple):
-    """All changes of a run, the files whose content at that time is lost, and the reason for an empty list."""
+    """All changes of a run, the files whose content at that time is lost, and why there are none, with an error."""
 
     files: Sequence[FileDiff] = ()
     unknown: Sequence[str] = ()
     reason: str = ""
+    error: str = ""
 
     @property
     def in_words(self) -> str:
@@ -131,7 +132,7 @@ class LoggedRun:
         try:
             diff, unknown = self.net_diff() if self.patch is None else (self.patch, [])
         except ApplyError as error:
-            return RunChanges(reason=f"It cannot be shown: {self.redactor.redact_text(str(error))}")
+            return RunChanges(reason="It cannot be shown:", error=self.redactor.redact_text(str(error)))
         files = parse_diff(self.redactor.redact(diff))
         reason = "" if files or unknown else "In the end no file is different from what it was before."
         return RunChanges(files, [self.redactor.redact_text(path) for path in unknown], reason)

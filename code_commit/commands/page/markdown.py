@@ -45,7 +45,8 @@ def _lines(run: LoggedRun) -> Iterator[str]:
     if rewritten := words.rewritten_by_build(record):
         yield from ("", f"The build also {code(rewritten)}")
     files = [_change(file) for file in changes.files] + [f"{code(path)}, not known" for path in changes.unknown]
-    yield from _section("Changes", files or [code(changes.reason)])
+    why = f"{changes.reason} {code(changes.error)}" if changes.error else changes.reason
+    yield from _section("Changes", files or [why])
     ends = [words.joined(_summary(attempt), words.spent(attempt)) for attempt in attempts]
     if before := words.first_build_of(record):
         yield from ("", f"Before the run: {before}")

@@ -519,7 +519,16 @@ def test_a_run_that_changed_nothing_says_so(answers, said, project_folder: Path,
     text = Page(page_of(project_folder)).text
     assert said in text
     assert re.search(r"2 attempts · \d", text)
-    assert f"### Changes\n\n- `{said}" in export_log(find_project(project_folder), Arguments(markdown=True)).decode()
+    assert f"### Changes\n\n- {said}" in export_log(find_project(project_folder), Arguments(markdown=True)).decode()
+
+
+def test_a_log_without_its_snapshot_says_why_no_change_is_shown(project_folder: Path, run_code_commit: Run):
+    recorded_run(project_folder, run_code_commit, ["^^^ok.txt\nno\n^^^end\n"], "--max-repairs", "0")
+    (journal,) = project_folder.glob("agent-config/logs/*/snapshot/changes-1.json")
+    journal.write_text("{}")
+    assert "It cannot be shown: the snapshot's changes-1.json is damaged" in Page(page_of(project_folder)).text
+    summary = export_log(find_project(project_folder), Arguments(markdown=True)).decode()
+    assert "### Changes\n\n- It cannot be shown: `the snapshot's changes-1.json is damaged" in summary
 
 
 def test_a_page_names_an_undo_only_where_a_file_is_different(project_folder: Path, run_code_commit: Run):
