@@ -18,7 +18,7 @@ from code_commit.llm.http import (
     Reply,
     Timing,
 )
-from code_commit.llm.refusals import RefusedRequestError, can_come, may_be_paid, refusal_of
+from code_commit.llm.refusals import RefusedRequestError, can_come, may_be_paid, mend_address, refusal_of
 from code_commit.llm.values import json_or_text, members_of, text_of
 from code_commit.llm.words import error_message, has_words, is_error, unwrapped
 from code_commit.runs.attempt_log import AttemptLog
@@ -180,7 +180,7 @@ class Call:
                 self._was_empty = True
                 return PassingFailure(said, reply=reply)
             way = f"check {self.endpoint.model_option} and {self.endpoint.address_option}, or name another model"
-            return RefusedRequestError(said, way, "refused", reply)
+            return RefusedRequestError(said, way + mend_address(self.endpoint), "refused", reply)
         how = "ended without an answer" if self.is_done else "ended early"
         return PassingFailure(f"the stream of {self.endpoint.host} {how} ({missing})")
 

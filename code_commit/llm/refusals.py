@@ -313,13 +313,13 @@ def _advice_by_status(matter: _Matter, endpoint: Endpoint) -> _Advice:
         advice = f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
         return "key", advice
     if matter.status == 404 or matter.says(_NO_ADDRESS):
-        where = f"the address of the API ({endpoint.base_url}){_mend_address(endpoint)}"
+        where = f"the address of the API ({endpoint.base_url}){mend_address(endpoint)}"
         return "refused", f"check the name of the model ({endpoint.model}) and {where}"
     options = f"{endpoint.model_option}, --max-output-tokens and --reasoning-effort"
     return "refused", f"the request was not accepted, and a retry cannot help: check {options}"
 
 
-def _mend_address(endpoint: Endpoint) -> str:
+def mend_address(endpoint: Endpoint) -> str:
     """Return what may be wrong with an address that has nothing at the API's path, "" if nothing looks so."""
     url, _, query = endpoint.base_url.partition("?")
     if endpoint.path and re.search(rf"{endpoint.path}(/v\d\w*)?$", url):  # the version, where we add one

@@ -202,6 +202,7 @@ def test_a_reply_without_a_state_is_no_job():
         with pytest.raises(LLMError, match=r"without an answer \(no status; it has id, object, choices\)") as caught:
             ask(WAYS["responses"], server)
     assert (len(server.requests), caught.value.kind) == (1, "refused")
+    assert str(caught.value).endswith("if only Chat Completions are served there, name the model chat:gpt-6.2-sol")
 
 
 def test_failing_jobs_are_not_started_in_a_tight_loop():
