@@ -236,7 +236,7 @@ def _on_effort(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
     """Return the advice on an effort that the user has asked for, if the refusal names it."""
     effort = endpoint.settings.reasoning_effort
     named = matter.says(_EFFORT) or any(_EFFORT.search(name) for name in matter.parameters)
-    if not effort or not named or matter.status == 429 or matter.says(_MAY_COME):
+    if not effort or not named or matter.status not in (0, 400, 404, 422) or matter.says(_MAY_COME):
         return None
     return "refused", f"{endpoint.model} does not take it: leave --reasoning-effort {effort} out, or name another one"
 

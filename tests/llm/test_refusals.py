@@ -193,6 +193,12 @@ def test_a_refused_effort_is_told_where_one_was_asked_for(body):
     assert way not in str(refused(400, body))
 
 
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_an_effort_that_a_busy_server_makes_is_not_the_user_s(status):
+    refusal = refused(status, error("We make every effort to restore it."), Settings(reasoning_effort="high"))
+    assert not isinstance(refusal, RefusedRequestError)
+
+
 @pytest.mark.parametrize("status", [401, 403])
 @pytest.mark.parametrize("body", [error("key not allowed here", param="model"), error("team may not access m")])
 def test_a_key_that_may_not_use_the_model_is_a_valid_one(status, body):
