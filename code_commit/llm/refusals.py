@@ -29,8 +29,10 @@ _UNPAID_STATUSES = {*range(300, 500), 503, 529} - {303, 408, 499}
 
 _Advice = tuple[LLMErrorKind, str]  # the kind of the error, and the advice to the user
 
-_ASIDE = regex(r"https?://\S+|\(e\.g\.[^)]*\)|\bInput should\b")
-"""Google's "(e.g. check quota)" is no used up quota, and pydantic's "Input" is any parameter."""
+_ASIDE = regex(r"https?://\S+|\(e\.g\.[^)]*\)|\bInput should\b|\bIf you [^.;]*")
+"""Google's "(e.g. check quota)" is no used up quota, and pydantic's "Input" is any parameter. A case that is only put
+("If you made it just now, wait and try again") is none that was met.
+"""
 _OFFER = regex(r"(?i)\b(higher|increase|raise)\b.*\blimits?\b")
 _KEY_CODES = frozenset(
     ["invalid_api_key", "authentication_error", "authentication", "unauthenticated", "api_key_invalid"]
@@ -99,6 +101,7 @@ _PASSES = regex(
     r"(?i)\b(re)?try(ing)?( again)? (later|shortly|soon|in an? )|\btemporar|\bbusy\b|\boverloaded\b"
     r"|\bwait\b.{0,30}\b(re)?try|稍后|稍候"
 )
+_THROTTLED = regex(r"(?i)\btoo many requests\b|\brate[ _-]?(limit(ed|s)? )?exceeded\b|\bthrottl")
 _MAY_COME = regex(r"(?i)load|busy|capacity|temporar|moment|later|again|warm|starting|ready|unavailable")
 _OF_A_GATEWAY = regex(
     r"(?i)\bbad gateway\b|\btime[d-]? ?out\b|\b5\d\d\b|\b(wait|waking|initiali[sz]ing|booting|sleeping|preparing"
@@ -300,7 +303,8 @@ def _can_pass(matter: _Matter, wait: float | None, reply: Reply) -> bool:
         return True
     if matter.status == 0:
         return _LASTING_CODES.search(matter.code_words) is None and not matter.says(_NO_ADDRESS)
-    if matter.status in _PASSING_STATUSES or (matter.status < 500 and (wait or matter.says(_PASSES))):
+    passes = wait or matter.says(_PASSES) or matter.says(_THROTTLED)
+    if matter.status in _PASSING_STATUSES or (matter.status < 500 and passes):
         return True
     return matter.status >= 500 and matter.status != 501
 

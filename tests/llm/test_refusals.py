@@ -88,6 +88,12 @@ def error(message, **more):
         (403, error("This key has reached its spend cap"), "quota"),
         (200, error("Key limit exceeded (total limit)", code=403), "quota"),
         (403, error("This key is limited to other models"), "key"),
+        (
+            404,
+            error("No such deployment here. If you made it just now, please wait a moment and try again."),
+            "refused",
+        ),
+        (403, error("This key is new here. If you have just made it, try again later. Else ask us."), "key"),
     ],
 )
 def test_what_waiting_cannot_change_is_told_by_what_it_speaks_of(status, body, kind):
@@ -113,6 +119,9 @@ def test_what_waiting_cannot_change_is_told_by_what_it_speaks_of(status, body, k
         (429, error("Quota exceeded for a.example.org/requests_per_minute_per_project with base model: m")),
         (429, error("Purchase credits for more free-models-per-min", code=429)),
         (429, error("RESOURCE_EXHAUSTED: quota exceeded", code=429)),
+        (400, {"__type": "ThrottlingException", "message": "Rate exceeded"}),
+        (400, error("Too many requests", code="rate_limit_exceeded")),
+        (403, {"message": "API rate limit exceeded"}),
         (429, error("The service said: Resource exhausted, check the quota of the project")),
         (400, error("The model is busy, try again later")),
         (200, error("ThrottlingException: Too many tokens, please wait before trying again.")),
