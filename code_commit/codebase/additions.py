@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from code_commit.changes import RejectedResponseError, in_words
 from code_commit.codebase.near import is_test
 from code_commit.codebase.parts import FileRequest, find_part, read_requests
-from code_commit.codebase.select import Selection, find_marked, fit_names, list_files, read_files
+from code_commit.codebase.select import Selection, find_absent, find_marked, fit_names, list_files, read_files
 from code_commit.codebase.text import part_of
 from code_commit.errors import NotSetUpError
 from code_commit.git import repository_options
@@ -194,11 +194,11 @@ def show_unseen(viewer: FileViewer, rejection: RejectedResponseError, room: int)
 
 def show_asked(viewer: FileViewer, codebase: Sight, names: Sequence[str], room: int) -> tuple[list[FileView], str]:
     """Return the files that an answer asks to see, up to `room` characters, and a sentence on each line of its list."""
-    paths: Mapping[str, bool] = {}
+    paths: Mapping[str, str] = {}
     with suppress(NotSetUpError), repository_options(viewer.project.root, viewer.project.git) as options:
         paths, _ = list_files(viewer.project.root, [], options)
     requests = read_requests(names, paths)
-    selection = Selection(named=[path for path in requests if path in paths])
+    selection = Selection(named=[path for path in requests if path in paths], absent=find_absent(paths))
     texts = viewer.read(selection.named, selection)
     unseen, shown, others = find_unseen(texts, codebase), list[FileView](), list[str]()
     for path, text in texts.items():

@@ -4,7 +4,8 @@ import codecs
 import errno
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,6 +28,7 @@ from code_commit.terminal import shown
 
 BINARY, UTF_16 = "binary", "UTF-16, not UTF-8"
 DELETED = "deleted"
+NOT_CHECKED_OUT = "not checked out"
 GENERATED = "vendored or generated"
 LINK = "link"
 OUTSIDE = "outside of this folder"
@@ -95,7 +97,8 @@ class Commit(NamedTuple):
 @dataclass(slots=True)
 class Selection:
     """The files that a codebase may hold, and those left out by reason, each with a detail. Files that are `included`
-    may look like secrets; `named` ones may be large or generated. With `takes_large` all may be large.
+    may look like secrets; `named` ones may be large or generated; git keeps `absent` ones out of the tree. With
+    `takes_large` all may be large.
     """
 
     names: list[str] = field(default_factory=list)
@@ -104,6 +107,7 @@ class Selection:
     warnings: list[str] = field(default_factory=list)
     included: Collection[str] = ()
     named: Collection[str] = ()
+    absent: Collection[str] = ()
     takes_large: bool = False
 
     def leave_out(self, reason: str, name: str, detail: str = "") -> None:
@@ -131,8 +135,9 @@ def select_files(project: Project, rollup_exclude: Sequence[str], request: Codeb
         paths |= (included := _list_included(project.root, request.include, options))
         selection.included = included
         if BUILD_SCRIPT not in paths and project.build_script.is_file():
-            paths[BUILD_SCRIPT] = list_files(project.root, [BUILD_SCRIPT], options)[0].get(BUILD_SCRIPT, False)
+            paths[BUILD_SCRIPT] = list_files(project.root, [BUILD_SCRIPT], options)[0].get(BUILD_SCRIPT, "?")
         selection.named = {BUILD_SCRIPT, *map(os.path.normpath, request.pathspecs)}
+        selection.absent = find_absent(paths)
         names = fit_names(project.root, paths, selection)
         dropped = find_marked(project.root, names, selection, options)
     if exclude := [*rollup_exclude, *request.exclude]:
@@ -148,11 +153,11 @@ def select_files(project: Project, rollup_exclude: Sequence[str], request: Codeb
         selection.leave_out(dropped[name], name)
     selection.names = sorted((name for name in names if name not in dropped), key=place_of)
     if project.git is not None:
-        selection.untracked = [name for name in selection.names if not paths[name]]
+        selection.untracked = [name for name in selection.names if paths[name] == "?"]
     return selection
 
 
-def _list_included(root: Path, pathspecs: Sequence[str], options: Sequence[str]) -> dict[str, bool]:
+def _list_included(root: Path, pathspecs: Sequence[str], options: Sequence[str]) -> dict[str, str]:
     """Return the files that the pathspecs name as `list_files` does. Raises NotSetUpError where one names none."""
     for pathspec in pathspecs:
         if not (pathspec.startswith((":!", ":^", ":(exclude")) or list_files(root, [pathspec], options)[0]):
@@ -164,8 +169,11 @@ class _UnfitFileError(Exception):
     """The reason why a file is left out, and perhaps a detail."""
 
 
-def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()) -> tuple[dict[str, bool], list[str]]:
-    """Return git's files by path, each with whether it is tracked, and git's warnings. Raises NotSetUpError."""
+def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()) -> tuple[dict[str, str], list[str]]:
+    """Return git's files by path, each with git's tag, and git's warnings: `?` is not tracked, `S` not checked out.
+
+    Raises NotSetUpError.
+    """
     question = ["ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard", "--", *pathspecs]
     answer = ask_git([*options, *question], root)
     complaint = answer.stderr.decode("utf-8", "replace").strip()
@@ -174,11 +182,16 @@ def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()
         raise NotSetUpError(
             f"git cannot list the files: {shown(' '.join(complaint.removeprefix('fatal: ').split()))}{hint}"
         )
-    entries = sorted((entry[2:], entry[:1] != b"?") for entry in answer.stdout.split(b"\0") if entry)
+    entries = sorted((entry[2:], entry[:1]) for entry in answer.stdout.split(b"\0") if entry)
     warnings = [f"git: {line.removeprefix('warning: ')}" for line in complaint.split("\n") if line]
     unmerged = {entry[2:] for entry in answer.stdout.split(b"\0") if entry[:1] == b"M"}
     warnings += [f"{shown(os.fsdecode(path))} is not merged: resolve its conflict first" for path in sorted(unmerged)]
-    return {path.decode("utf-8", "surrogateescape"): is_tracked for path, is_tracked in entries}, warnings
+    return {path.decode("utf-8", "surrogateescape"): sys.intern(tag.decode()) for path, tag in entries}, warnings
+
+
+def find_absent(paths: Mapping[str, str]) -> set[str]:
+    """Return the paths of `list_files` that a sparse checkout keeps out of the tree."""
+    return {name for name, tag in paths.items() if tag == "S"}
 
 
 def read_commits(project: Project) -> list[Commit]:
@@ -297,7 +310,7 @@ def read_files(root: Path, names: Collection[str], redactor: Redactor, selection
             except NotAFileError:
                 selection.leave_out(_kind_of(root / name), name)
             except OSError as error:
-                selection.leave_out(*_why_unread(root, name, error))
+                selection.leave_out(*_why_unread(root, name, error, selection))
             else:
                 yield (section := Section(name, size, text, read_again))
                 held += len(text)
@@ -335,12 +348,13 @@ def _read_again(root: Path, redactor: Redactor, selection: Selection, name: str)
         raise NotSetUpError(f"{shown(name)} was changed while the codebase was made: start again") from error
 
 
-def _why_unread(root: Path, name: str, error: OSError) -> tuple[str, str, str]:
+def _why_unread(root: Path, name: str, error: OSError, selection: Selection) -> tuple[str, str, str]:
     folder = root / name.rpartition("/")[0]
     if error.errno in _NO_FOLDER and os.path.realpath(folder) != str(folder):
         return LINK, name, "behind a link"
     is_gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
-    return (DELETED, name, "") if is_gone else (UNREADABLE, name, str(error.strerror))
+    gone = NOT_CHECKED_OUT if name in selection.absent else DELETED
+    return (gone, name, "") if is_gone else (UNREADABLE, name, str(error.strerror))
 
 
 def _kind_of(path: Path) -> str:

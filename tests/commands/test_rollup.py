@@ -162,6 +162,21 @@ def test_files_that_have_no_place_in_a_rollup(root: Path, run_code_commit: Run):
     assert "from elsewhere" not in (root / ROLLUP).read_text()
 
 
+def test_files_outside_of_a_sparse_checkout_are_named_as_that(root: Path, run_code_commit: Run):
+    lay(root, {"in/a.txt": "x", "out/b.txt": "x", "out/gone.txt": "x"})
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "x")
+    git(root, "sparse-checkout", "set", "in")
+    (root / "in/a.txt").unlink()
+    assert reasons(rolled_up(run_code_commit, root)) == {
+        "in/a.txt": "deleted",
+        "out/b.txt": "not checked out",
+        "out/gone.txt": "not checked out",
+    }
+    shown = (root / ROLLUP).read_text()
+    assert ("not checked out: out/b.txt, out/gone.txt\n" in shown, "deleted" in shown) == (True, False)
+
+
 def test_a_folder_that_is_swapped_for_a_link_meanwhile_is_not_followed(root: Path):
     lay(root, {"a.txt": "x", "folder/sub/f": "x"})
     lay(root.parent, {"elsewhere/sub/f": "from elsewhere"})
