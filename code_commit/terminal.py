@@ -22,6 +22,8 @@ _REWRITES = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
 
 _ERASED = "\x18"  # marks the erased rest of a line: CAN, which no reader uses
+_UP = "\x19"  # stands around the number of lines that the cursor goes up: EM
+_MOST_UP, _WIDEST_GAP = 4, 100  # digits; blanks before what stands below the end of a longer line
 
 TAIL_BYTES = 65_536  # of an output that is searched for the lines to show
 _TAIL_LINES = 12
@@ -34,14 +36,30 @@ def render(output: bytes) -> str:
     text = output.decode("utf-8", "replace").replace("\r\n", "\n")
     if not re.search(_REWRITES, text):
         return text
-    return "\n".join(_render_line(line) if re.search(_REWRITES, line) else line for line in text.split("\n"))
+    rows: list[str | list[str]] = []
+    row, padded = 0, set[int]()
+    for line in text.split("\n"):
+        rows += [""] * (row == len(rows))
+        if rows[row] or re.search(_REWRITES, line):
+            marked = re.sub(ESCAPE_SEQUENCE, _marked, line.replace(_UP, ""))
+            column, pieces = 0, re.split(rf"{_UP}(\d+){_UP}", marked)
+            for up, piece in zip(["0", *pieces[1::2]], pieces[::2], strict=True):
+                row = max(0, row - int(up))
+                cells = rows[row] = rows[row] if isinstance(rows[row], list) else list(rows[row])
+                padded |= {row} if "\r" in piece else set()
+                column = _draw(cells, piece, column)
+        else:
+            rows[row] = line
+        row += 1
+    while len(rows) > row and not rows[-1]:
+        rows.pop()
+    lines = map("".join, rows)
+    return "\n".join(line.rstrip(" ") if number in padded else line for number, line in enumerate(lines))
 
 
-def _render_line(line: str) -> str:
-    cells: list[str] = []
-    column = 0
-    line = re.sub(ESCAPE_SEQUENCE, _erasure, line)
-    for part in re.split(r"([\r\b\x18])", line):
+def _draw(cells: list[str], piece: str, column: int) -> int:
+    """Write a piece of text to a row at a column, and return the column behind it."""
+    for part in re.split(r"([\r\b\x18])", piece):
         if part == "\r":
             column = 0
         elif part == "\b":
@@ -50,15 +68,17 @@ def _render_line(line: str) -> str:
             del cells[column:]
         else:
             printable = re.sub(_CONTROL, "", part)
-            cells += [" "] * (column - len(cells))
+            cells += [" "] * min(column - len(cells), _WIDEST_GAP)
             cells[column : column + len(printable)] = printable
             column += len(printable)
-    return "".join(cells).rstrip(" ") if "\r" in line else "".join(cells)
+    return column
 
 
-def _erasure(match: re.Match[str]) -> str:
+def _marked(match: re.Match[str]) -> str:
     final, parameters = match["final"], match["parameters"]
-    if final == "K":
+    if final in ("A", "F") and len(parameters) <= _MOST_UP and (parameters or "1").isdecimal():
+        return f"{chr(13) * (final == 'F')}{_UP}{parameters or 1}{_UP}"
+    if final == "K" or (final == "J" and parameters in ("", "0")):
         return _ERASED if parameters in ("", "0") else "\r" + _ERASED
     return "\r" if final == "G" and parameters in ("", "0", "1") else ""
 

@@ -23,6 +23,13 @@ SETTLED = {
     "control characters": (b"a\x00b\x07c\x0c\n", "abc\n"),
     "8-bit sequences": ("a\x9b31mb\x9d0;title\x9cc\n".encode(), "abc\n"),
     "tabs stay": (b"a\tb\n", "a\tb\n"),
+    "two bars": (b"out 1\n\rin 1\x1b[A\rout 2\n\rin 2\x1b[A\rout 3\n\n", "out 3\nin 2\n"),
+    "a list that is drawn anew": (b"x\na 1\nb 1\n\x1b[2F\x1b[2Ka 9\n\x1b[2Kb\ndone\n", "x\na 9\nb\ndone\n"),
+    "erased lines": (b"one\ntwo\n\x1b[2K\x1b[1A\x1b[2K\x1b[1A\x1b[2K\x1b[Gend\n", "end\n"),
+    "a shorter list": (b"longer\nb\x1b[1A\r\x1b[Ja\n", "a\nb"),
+    "the end above": (b"a\nb\nc\x1b[A\rd", "a\nd\nc"),
+    "marks of our own": (b"x\na\x19\x19b\x199\x19c\x1b[1A\x19\x192\n", "x   2\nab9c"),
+    "above the top": (b"a\x1b[9999A\rb\x1b[99999A\x1b[9;9Ac\n", "bc\n"),
     "no final newline": (b"a\r\x1b[Kb", "b"),
 }
 
