@@ -43,6 +43,16 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM)
 EXIT_SUCCESS = Status.SUCCESS.exit_code
 EXIT_BUILD_FAILED = Status.BUILD_FAILED.exit_code
 EXIT_INTERNAL_ERROR = Status.INTERNAL_ERROR.exit_code
+FAULTS = {
+    "missing": "is missing",
+    "string_type": "must be a string",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "greater_than": "must be more than 0",
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+}
+"""The words for pydantic's faults in what a user writes, by its names of them."""
 
 
 class Named(NamedTuple):

@@ -35,7 +35,7 @@ from pydantic_core import to_jsonable_python
 
 from code_commit.api import diff, list_runs, provider_of, read_record, uses_provider
 from code_commit.commands.mcp import as_argument
-from code_commit.errors import CodeCommitError, Interrupted, NotSetUpError, in_words
+from code_commit.errors import FAULTS, CodeCommitError, Interrupted, NotSetUpError, in_words
 from code_commit.files import read_regular_file
 from code_commit.interrupts import ENDING_SIGNALS
 from code_commit.project import AGENT_CONFIG, CONFIG_FILE, find_project
@@ -66,18 +66,10 @@ _SAID_BYTES = 4000  # of the end of a command's stderr
 _CHUNK = 1 << 16
 _SECONDS_BETWEEN_REPORTS = 2
 _LONGEST_NAME = 100
-_FAULTS = {
-    "missing": "is missing",
-    "string_type": "must be a string",
-    "list_type": "must be a list of strings",
-    "bool_type": "must be true or false",
-    "bool_parsing": "must be true or false",
-    "float_type": "must be a number",
-    "float_parsing": "must be a number",
-    "greater_than": "must be more than 0",
+_FAULTS = FAULTS | {
     "string_pattern_mismatch": "must not be empty",
     "string_too_long": "is too long: write the task into agent-config/query.txt",
-}  # by pydantic's names of them
+}
 _ESCAPES = regex(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)")
 """Escapes in JSON (RFC 8259, section 7): a pair of surrogates is a character, one alone is half of one."""
 

@@ -18,7 +18,7 @@ from pydantic_core import from_json
 
 from code_commit.api import check_settings, full_name_of, provider_of
 from code_commit.commands.results import Result
-from code_commit.errors import NotSetUpError
+from code_commit.errors import FAULTS, NotSetUpError
 from code_commit.fleet.results import NAME, RESERVED
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text
 from code_commit.runs.words import count
@@ -372,10 +372,7 @@ def _explained(details: Mapping[str, Any]) -> str:
         return f"{shown(name)}: not a field of a task{did_you_mean(name, FleetTask.model_fields)}"
     if not name and details["type"] in ("model_type", "model_attributes_type"):
         return 'a task is an object: {"id": "a", "repository": "../api", ...}'
-    said = details["msg"].removeprefix("Value error, ").removeprefix("Field ")
-    for theirs, ours in (("Input should be", "must be"), ("a valid dictionary", "an object"), ("a valid ", "a ")):
-        said = said.replace(theirs, ours)
-    return f"{name}: {said}"
+    return f"{name}: {FAULTS.get(details['type'], details['msg'].removeprefix('Value error, '))}"
 
 
 _PATTERNS = dict.fromkeys(("repository", "commit"), "must not be empty, begin with '-' or hold control characters") | {

@@ -39,7 +39,7 @@ MISTAKES = [
         {"settings": {"max_cost": "2", "strict": 1}},
         "settings: max_cost must be a number of US dollars: leave the quotes out; strict must be true or false",
     ),
-    ({"timeout": 0}, "timeout: must be greater than 0"),
+    ({"timeout": 0}, "timeout: must be more than 0"),
     ({"rolup": ["src"]}, "rolup: not a field of a task; did you mean 'rollup'?"),
     ({"overlay": {"../x": ""}}, "overlay: ../x is not the path of a file in the project"),
     ({"overlay": {"a/.git/config": ""}}, "overlay: a/.git/config is not the path of a file in the project"),
