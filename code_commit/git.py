@@ -115,7 +115,8 @@ class Repository:
         """Return a file's content as git would store it, with other line ends or `$Id$`, without running filters."""
         if not _CONVERTED.search(content):
             return content
-        options = ("-c", "core.safecrlf=false", "hash-object", "-w", "--stdin", f"--path={path}")
+        settings = ("-c", "core.safecrlf=false", "-c", "core.looseCompression=0")  # it is read again at once
+        options = (*settings, "hash-object", "-w", "--stdin", f"--path={path}")
         import tempfile  # most files are stored as they stand
         import zlib
 

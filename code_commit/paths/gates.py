@@ -12,8 +12,8 @@ _PIECE = 1_000
 _LOOSER = (
     (r"\b", ""),
     (r"\s", r"[\s\x1c-\x1f]"),
-    (r"\d", r"[\d[:^ascii:]]"),
-    (r"\w", r"[\w[:^ascii:]]"),
+    (r"\d", "[0-9[:^ascii:]]"),
+    (r"\w", "[0-9A-Za-z_[:^ascii:]]"),
 )
 """Classes of Python's expressions, and what has all of their characters in Rust's."""
 

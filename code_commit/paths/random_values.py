@@ -197,7 +197,9 @@ def _names_in(text: str) -> Iterator[tuple[int, int]]:
                 if start >= end:
                     before, after = piece[max(end, start - _LONGEST_NAME) : start], piece[stop : stop + _LONGEST_NAME]
                     end = stop + len(after) - len(after.lstrip(_OF_NAMES))
-                    yield first + start - len(before) + len(before.rstrip(_OF_NAMES)), first + end
+                    start -= len(before) - len(before.rstrip(_OF_NAMES))
+                    if may_have(_NEEDED, text[first + start : first + end + _NEAR]):
+                        yield first + start, first + end
         first += len(piece)
 
 

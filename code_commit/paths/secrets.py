@@ -161,10 +161,23 @@ def explain_secret(path: str, texts: Iterable[str], known: Callable[[], str]) ->
 
 def find_secret(text: str, known: Callable[[], str] = str, path: str = "") -> str | None:
     """Return the kind and the line of a secret in the text that is not in the `known` text; None where none is."""
-    plain, said = without_escapes(text), functools.cache(lambda: without_escapes(known()))
-    likely = itertools.chain(_find_shapes(plain), find_random_values(plain, is_test=_TEST.search(path) is not None))
-    found = next((each for each in likely if each.value not in said()), None)
+    is_test = _TEST.search(path) is not None
+    if _has_none(text, is_test=is_test):
+        return None
+    said = functools.cache(lambda: without_escapes(known()))
+    found = next((each for each in _find_likely(text, is_test=is_test) if each.value not in said()), None)
     return f"{found.what} in line {_line_of(found.place, text)}" if found else None
+
+
+@functools.lru_cache(maxsize=1)  # a file is searched when it is verified, and for its diff
+def _has_none(text: str, *, is_test: bool) -> bool:
+    return next(_find_likely(text, is_test=is_test), None) is None
+
+
+def _find_likely(text: str, *, is_test: bool) -> Iterator[LikelySecret]:
+    plain = without_escapes(text)
+    yield from _find_shapes(plain)
+    yield from find_random_values(plain, is_test=is_test)
 
 
 def _line_of(place: int, text: str) -> int:

@@ -306,11 +306,12 @@ def _matches(text: str, find: str) -> Iterator[int]:
 def _places_of_many(lines: Iterable[str], finds: Sequence[Sequence[str]]) -> list[list[int]]:
     trie = _Trie(finds)
     ends: list[list[int]] = [[] for _ in trie.shorter]
-    node = 0
+    node, firsts = 0, {find[0] for find in finds}
     for number, line in enumerate(lines, 1):
-        node = trie.follow(node, line)
-        if len(ends[node]) <= _MOST_PLACES:
-            ends[node].append(number)
+        if node or line in firsts:
+            node = trie.follow(node, line)
+            if len(ends[node]) <= _MOST_PLACES:
+                ends[node].append(number)
     for node in trie.longest_first:
         also = trie.shorter[node]
         ends[also] = sorted(ends[also] + ends[node])[: _MOST_PLACES + 1]
