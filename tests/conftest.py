@@ -1,6 +1,7 @@
 """What every test may ask for: a project in a temporary folder, and the command as its user calls it."""
 
 import contextlib
+import fcntl
 import functools
 import gc
 import importlib
@@ -10,7 +11,9 @@ import shutil
 import signal
 import subprocess
 import time
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count, repeat
 from pathlib import Path
 
 import hypothesis
@@ -35,6 +38,7 @@ PERSONAL = re.compile(
     r"|CI|COLUMNS|EDITOR|LANGUAGE|LESS|LINES|LV|NO_COLOR|PAGER|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED|TERM|VISUAL"
 )
 """The variables by which a user, a terminal or a CI job tells programs how to behave."""
+GET_FLAGS, SET_FLAGS, TOP_OF_HIERARCHY = 0x80086601, 0x40086602, 0x20000  # of <linux/fs.h>, which Python has not
 ZONE = "<+0545>-5:45"  # neither UTC nor whole hours from it: what takes local time for UTC is seen everywhere
 GIT_CONFIG = "[user]\n\tname = Tester\n\temail = tester@example.org\n[init]\n\tdefaultBranch = main\n"
 
@@ -174,6 +178,32 @@ def plain_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
 
         new_home()
         yield clean_home
+
+
+@pytest.fixture(scope="session")
+def spread(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let ext4 lay each test's folder where it has fewest folders, and leave an empty one there.
+
+    Before ext4 takes an inode, it looks at each one around that was freed in the last minutes. The tests free so many
+    that this took an eighth of their processor time. Other file systems refuse the flag.
+    """
+    base = tmp_path_factory.getbasetemp()
+    descriptor = os.open(base, os.O_RDONLY)
+    try:
+        flags = array("I", fcntl.ioctl(descriptor, GET_FLAGS, bytes(8)))
+        flags[0] |= TOP_OF_HIERARCHY
+        fcntl.ioctl(descriptor, SET_FLAGS, flags)
+    except OSError:
+        return repeat(None)
+    finally:
+        os.close(descriptor)
+    return ((base / f"spread-{number}").mkdir() for number in count())
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path, spread: Iterator[None]) -> Path:
+    next(spread)
+    return tmp_path
 
 
 @pytest.fixture(autouse=True)
