@@ -56,7 +56,7 @@ _NO_MODULE = regex(r"^\S*python[\d.]*: No module named '?(\w+)")
 """The message of a shell on a command of build.sh, that of a program such as `env` on one that build.sh has it call,
 and that of `python -m`: each names what is not installed."""
 _COMMAND_NOT_FOUND = 127  # the exit code of a shell: POSIX, Shell Command Language, 2.8.2
-_SUPPLIES = regex(r"(?m)\b(?:add|ci|get|install|restore|source|sync|activate|PATH)\b|(?:^|[;&|])\s*(?:\.|eval)\s")
+_SUPPLIES = regex(r"(?m)\b(?:add|ci|get|install|link|restore|source|sync|activate|PATH)\b|(?:^|[;&|])\s*(?:\.|eval)\s")
 _RUNS = regex(r"\b(?:exec|run)\b")
 _INTO_PROJECT = regex(r"\b(?:npm|pnpm|yarn|bun|composer)\b(?![^\n;&|]*(?:\s-g|global|link|PATH))[^\n;&|]*")
 _BEGINS = regex(r"[^\n;&|]*\Z")

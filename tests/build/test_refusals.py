@@ -244,6 +244,7 @@ MISSING = {
         "cargo",
     ),
     "one that npm installs": ("npm install -g .\ntool\n", "./build.sh: line 2: tool: command not found\n", ""),
+    "one of the project that npm links": ("npm link\ntool\n", "./build.sh: line 2: tool: command not found\n", ""),
     "one of npm's folder": (
         'npm ci\nexport PATH="$PWD/node_modules/.bin:$PATH"\ntsc\n',
         "./build.sh: line 3: tsc: command not found\n",
