@@ -101,7 +101,7 @@ _PASSES = regex(
     r"(?i)\b(re)?try(ing)?( again)? (later|shortly|soon|in an? )|\btemporar|\bbusy\b|\boverloaded\b"
     r"|\bwait\b.{0,30}\b(re)?try|稍后|稍候"
 )
-_THROTTLED = regex(r"(?i)\btoo many requests\b|\brate[ _-]?(limit(ed|s)? )?exceeded\b|\bthrottl")
+_THROTTLED = regex(r"(?i)\btoo many requests\b|\brate[ _-]?(limits? )?(was |is )?(exceeded|reached|hit)\b|\bthrottl")
 _MAY_COME = regex(r"(?i)load|busy|capacity|temporar|moment|later|again|warm|starting|ready|unavailable")
 _OF_A_GATEWAY = regex(
     r"(?i)\bbad gateway\b|\btime[d-]? ?out\b|\b5\d\d\b|\b(wait|waking|initiali[sz]ing|booting|sleeping|preparing"

@@ -122,6 +122,7 @@ def test_what_waiting_cannot_change_is_told_by_what_it_speaks_of(status, body, k
         (400, {"__type": "ThrottlingException", "message": "Rate exceeded"}),
         (400, error("Too many requests", code="rate_limit_exceeded")),
         (403, {"message": "API rate limit exceeded"}),
+        (400, error("Error code: 429 - {'error': {'message': 'Rate limit reached for requests'}}")),
         (429, error("The service said: Resource exhausted, check the quota of the project")),
         (400, error("The model is busy, try again later")),
         (200, error("ThrottlingException: Too many tokens, please wait before trying again.")),
