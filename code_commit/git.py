@@ -174,7 +174,7 @@ def find_repository(root: Path) -> Repository | None:
     answer = ask_git(["rev-parse", *(word for question in _PATH_QUESTIONS for word in question)], root)
     if answer.returncode != 0:
         complaint = answer.stderr.decode("utf-8", "replace").strip().expandtabs(4)  # a tab would be shown as `\t`
-        if "not a git repository" in complaint:
+        if "not a git repository (or any" in complaint:  # another such message names the place that `.git` leads to
             return None
         raise NotSetUpError(f"git cannot work in {root}: {complaint}")
     answers = answer.stdout.split(b"\n")[:-1]

@@ -1,6 +1,7 @@
 """Questions to git: whose answer counts, and what happens without one."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -227,3 +228,12 @@ def test_the_words_of_git_are_shown_without_its_tabs(project_folder: Path, run_c
     assert done.returncode == 2
     lines = [line.strip() for line in done.stderr.splitlines()]
     assert lines[-1] == f"git config --global --add safe.directory {project_folder}"
+
+
+def test_a_git_file_that_leads_nowhere_is_not_taken_for_no_repository(project_folder: Path, run_code_commit: Run):
+    shutil.rmtree(project_folder / ".git")
+    (project_folder / ".git").write_text("gitdir: /nowhere/.git/worktrees/one\n")
+    (project_folder / "sub").mkdir()
+    for folder in (project_folder, project_folder / "sub"):
+        done = run_code_commit(folder, "rollup")
+        assert (done.returncode, "/nowhere/.git/worktrees/one" in done.stderr) == (2, True), done.stderr

@@ -63,7 +63,7 @@ _KEY_FILES = frozenset(f"{provider}-key.txt" for provider in KEY_VARIABLES)
 _MOST_COMMITS, _COMMIT_SECONDS = 2_000, 5  # whose messages are read, and in how many seconds
 _MOST_TOUCHED = 30  # files of a commit that tells of them
 _BINARY_SHOWS_IN = 8000  # bytes, as git has it
-_LFS_POINTER = "version https://git-lfs.github.com/spec/"
+_POINTERS = {"version https://git-lfs.github.com/spec/": "Git LFS", "/annex/objects/": "git-annex"}
 _OWN_MARK = '<meta name="generator" content="code-commit">'
 _NO_FOLDER = {errno.ENOTDIR, errno.ELOOP, errno.EMLINK}  # of a link, Linux says the first, others the second or third
 
@@ -326,8 +326,8 @@ def _read_section(tree: Tree, name: str, redactor: Redactor, selection: Selectio
         raise _UnfitFileError("not UTF-8") from None
     if name.endswith(".html") and _OWN_MARK in text:
         raise _UnfitFileError("page of code-commit")
-    if text.startswith(_LFS_POINTER):
-        raise _UnfitFileError("pointer of Git LFS")
+    if tool := next((tool for start, tool in _POINTERS.items() if text.startswith(start)), ""):
+        raise _UnfitFileError(f"pointer of {tool}")
     if not selection.is_wanted(name) and is_generated(name, text):
         raise _UnfitFileError(GENERATED, "by its header")
     if name.endswith(SUFFIXES) and not selection.is_wanted(name) and is_built(text):

@@ -389,9 +389,10 @@ def test_what_its_own_header_calls_generated_stays_out_unless_named(root: Path, 
     assert "go.go" in names(root)
 
 
-def test_a_pointer_of_lfs_stays_out_and_is_named(root: Path, run_code_commit: Run):
+def test_a_pointer_to_a_file_elsewhere_stays_out_and_is_named(root: Path, run_code_commit: Run):
     lay(root, {"a.csv": "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"})
-    assert reasons(rolled_up(run_code_commit, root)) == {"a.csv": "pointer of Git LFS"}
+    lay(root, {"b.csv": "/annex/objects/MD5E-s115--0ccac146d107ecea40039e0fb1e1806c.csv\n"})
+    assert reasons(rolled_up(run_code_commit, root)) == {"a.csv": "pointer of Git LFS", "b.csv": "pointer of git-annex"}
 
 
 def test_a_file_in_conflict_is_named(root: Path, run_code_commit: Run):
