@@ -12,7 +12,7 @@ from itertools import compress, groupby
 from typing import NamedTuple
 
 from code_commit.regex import regex
-from code_commit.terminal import render
+from code_commit.terminal import TAIL_BYTES, render
 
 LONGEST = 300  # characters of a line that says no more
 BAD_SIGN = "[\u2715-\u2718\u00d7]"
@@ -202,6 +202,8 @@ def _find_companions(lines: Sequence[str], passed: Sequence[Statement | None]) -
 
 def telling_lines(output: bytes, file: str = "") -> list[str]:
     """Return the lines of a failed build that tell most, as a terminal shows them, below the file that has all."""
+    if len(output) >= TAIL_BYTES:
+        output = output[-TAIL_BYTES:].partition(b"\n")[2]  # it begins within a line
     text = render(output).rstrip().expandtabs()
     lines = text.split("\n") if text else []
     numbers = telling(lines)

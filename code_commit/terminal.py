@@ -25,7 +25,7 @@ _ERASED = "\x18"  # marks the erased rest of a line: CAN, which no reader uses
 _UP = "\x19"  # stands around the number of lines that the cursor goes up: EM
 _MOST_UP, _WIDEST_GAP = 4, 100  # digits; blanks before what stands below the end of a longer line
 
-TAIL_BYTES = 65_536  # of an output that is searched for the lines to show
+TAIL_BYTES = 262_144  # of an output that is searched for the lines to show
 _TAIL_LINES = 12
 _COLOURS = {"red": 31, "green": 32, "yellow": 33}
 TERMINAL = "/dev/tty"  # the user's own terminal, wherever the streams of this process lead

@@ -72,6 +72,13 @@ def test_the_last_lines_are_shown_where_they_tell_a_reason_or_none_does(lines: l
     assert telling_lines("\n".join(lines).encode()) == lines[-MOST:]
 
 
+def test_a_failure_far_above_the_end_is_found_and_half_a_line_is_none():
+    passed = "".join(f"ok {number} - adds\n  ---\n  duration_ms: 0.1\n  ...\n" for number in range(2, 4_000))
+    output = f"not ok 1 - adds\n  the sum is wrong:\n  it is three, and not four\n{passed}"
+    assert telling_lines(output.encode(), "f")[1:4] == output.split("\n")[:3]
+    assert telling_lines(b"x" * 300_000 + b"\n1\n2\n") == ["1", "2"]
+
+
 def test_the_line_of_a_failure_is_its_first_or_the_last_one():
     output = (OUTPUTS / "node-tap.txt").read_bytes()
     assert failure_line(output) == "    not ok 4 - adds case 3"

@@ -20,7 +20,7 @@ from code_commit.project import Project
 from code_commit.runs.record import BuildResult
 from code_commit.runs.words import count, ending_of
 from code_commit.settings import OPTIONS, Options, add_settings
-from code_commit.terminal import TAIL_BYTES, coloured, shown, terminal_width, wrapped
+from code_commit.terminal import coloured, shown, terminal_width, wrapped
 
 DESCRIPTION = """\
 Makes every check that a run makes before it starts, with the same options, and
@@ -144,7 +144,7 @@ def _build(project: Project, ready: RunPlan, warn: Callable[[str], object]) -> t
     printed = (head + gap + tail).decode("utf-8", "replace")
     if result.passed:
         return Check("build", None, ending_of(result)), result, printed
-    output = [f"| {line}" for line in telling_lines(bytes(head + tail)[-TAIL_BYTES:])]
+    output = [f"| {line}" for line in telling_lines(bytes(head + tail))]
     return Check("build", f"fails: {ending_of(result)}", output=output), result, printed
 
 

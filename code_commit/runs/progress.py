@@ -53,7 +53,7 @@ class Progress:
         self._warned = 0
         self._retries: list[Retry] = []
         self._held = ""
-        self._output = self._unfinished = b""
+        self._output, self._unfinished = bytearray(), b""
 
     def __enter__(self) -> Self:
         if not self.quiet and terminal.is_live_terminal(sys.stderr):
@@ -87,7 +87,7 @@ class Progress:
                 phase = self._clean(phase.format(model=record.asked_model))
                 self._region.begin_phase(_attempt_lead(record), phase, until)
         if event == "building":
-            self._output = self._unfinished = b""
+            self._output, self._unfinished = bytearray(), b""
         if self._unfinished:
             self.output(b"\n")
         lines: Sequence[str] = []
@@ -100,7 +100,7 @@ class Progress:
         self._warned = len(record.warnings)
         if event == "finished" and not self.verbose and _ends_with_failed_build(record):
             name = f"{record.attempts[-1].number}-build.txt" if record.attempts else FIRST_BUILD
-            self.say("\n".join(f"  | {line}" for line in telling_lines(self._output, f"{name} of the log")))
+            self.say("\n".join(f"  | {line}" for line in telling_lines(bytes(self._output), f"{name} of the log")))
         for number, line in enumerate(lines):
             self.say(line, _colour(record, event) if number == 0 or event == "warned" else "")
         self.say(_way_to_apply(record) if event == "finished" else "", is_command=True)
@@ -127,7 +127,8 @@ class Progress:
 
     def output(self, piece: bytes) -> None:
         """Print the next piece of a build's output with `--verbose`, else keep its end."""
-        self._output = (self._output + piece[-terminal.TAIL_BYTES :])[-terminal.TAIL_BYTES :]
+        self._output += piece[-terminal.TAIL_BYTES :]
+        del self._output[: -terminal.TAIL_BYTES]
         if self.verbose:
             *lines, self._unfinished = (self._unfinished + piece).split(b"\n")
             if lines:
