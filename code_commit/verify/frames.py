@@ -3,7 +3,7 @@ task.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from code_commit.changes import quoted
@@ -96,10 +96,15 @@ def has_remark(part: Part) -> bool:
     """Tell whether a sentence stands before the old first line of code, or behind the old last one."""
     if part.is_edit or part.old is None or not part.is_code:
         return False
-    new, old = ([line.strip() for line in text.split("\n") if line.strip()] for text in (part.new, part.old))
-    ends = [said[0] for said, there in ((new, old), (new[::-1], old[::-1])) if said[1:2] == there[:1] != []]
-    is_said = any(map(_SENTENCE.fullmatch, ends)) and not any(map(_SENTENCE.fullmatch, old))
+    new, old = (text.split("\n") for text in (part.new, part.old))
+    pairs = ((_first_two(new), _first_two(old)), (_first_two(reversed(new)), _first_two(reversed(old))))
+    ends = [said[0] for said, there in pairs if said[1:] == there[:1] != []]
+    is_said = any(map(_SENTENCE.fullmatch, ends)) and not any(_SENTENCE.fullmatch(line.strip()) for line in old)
     return is_said and markdown.is_known_code(part.path)
+
+
+def _first_two(lines: Iterable[str]) -> list[str]:
+    return [*islice(filter(None, map(str.strip, lines)), 2)]
 
 
 def _find_tag(part: Part) -> str | None:

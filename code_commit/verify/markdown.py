@@ -1,7 +1,7 @@
 """Markdown's code fences in an answer: whether one stands around all of a file's text, and whether it belongs there."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -97,23 +97,26 @@ def is_known_code(path: str) -> bool:
 @cache
 def _languages(path: str) -> tuple[tuple[str, ...], ...]:
     """Return the names of each language whose files are called like that."""
-    from pygments.lexers import get_all_lexers  # few answers need it, and it takes 40 ms
-
     name = path.rpartition("/")[2]
     names = {name, name.lower(), name.partition(".")[0] or name}
-    return tuple(
-        tuple(aliases)
-        for _, aliases, patterns, _ in get_all_lexers(plugins=False)
-        if "text" not in aliases and any(_matches(each, pattern) for pattern in patterns for each in names)
-    )
+    return tuple(aliases for aliases, is_called in _all_languages() if any(map(is_called, names)))
 
 
-def _matches(name: str, pattern: str) -> bool:
-    """Tell whether a name matches a pattern; nearly each is a name, or `*` and a suffix, which needs no regex."""
-    end = pattern.removeprefix("*")
-    if any(map(end.__contains__, "*?[")):
-        return fnmatchcase(name, pattern)
-    return name.endswith(end) if end != pattern else name == pattern
+@cache
+def _all_languages() -> list[tuple[tuple[str, ...], Callable[[str], bool]]]:
+    """Return the names of each language, and what tells whether a file is called like one of its files."""
+    from pygments.lexers import get_all_lexers  # few answers need it, and it takes 40 ms
+
+    lexers = get_all_lexers(plugins=False)
+    return [(tuple(aliases), _matcher(patterns)) for _, aliases, patterns, _ in lexers if "text" not in aliases]
+
+
+def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
+    """Return what tells whether a name matches one of the patterns; nearly each is `*` and a suffix, or a name."""
+    plain = [pattern for pattern in patterns if not any(map(pattern.removeprefix("*").__contains__, "*?["))]
+    ends = tuple(pattern[1:] for pattern in plain if pattern.startswith("*"))
+    others = {*patterns}.difference(plain)
+    return lambda name: name in plain or name.endswith(ends) or any(fnmatchcase(name, each) for each in others)
 
 
 def lexer_of(path: str) -> "Lexer | None":

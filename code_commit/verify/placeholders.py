@@ -114,7 +114,8 @@ def _placeholders(text: str, file: _File) -> Iterator[tuple[int, str]]:
 
 def _candidates(lowered: str) -> Iterator[tuple[int, str]]:
     """Yield the first short lines that hold a hint, in order; one expression for all hints takes twice the time."""
-    found = dict(line for hint in _HINTS for line in islice(_lines_with(hint, lowered), _MOST_LINES))
+    hints = filter(lowered.__contains__, _HINTS)
+    found = dict(line for hint in hints for line in islice(_lines_with(hint, lowered), _MOST_LINES))
     return ((start, lowered[start:end]) for start, end in sorted(found.items()))
 
 

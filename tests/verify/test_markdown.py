@@ -7,7 +7,7 @@ from pygments.lexers import get_all_lexers
 
 from code_commit.changes import Edit, EditBlock, FileReplacement
 from code_commit.verify.formats import Surroundings, find_formats
-from code_commit.verify.markdown import _matches, without_fences
+from code_commit.verify.markdown import _matcher, without_fences
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_a_fence_beside_the_texts_of_a_file_is_taken_off(path, old):
     assert without_fences(change, f"{old}z = 1\n").edits == (Edit("z = 1\n", "z = 2\n"),)
 
 
-def test_a_name_matches_a_pattern_of_pygments_as_fnmatch_says():
+def test_names_match_patterns_of_pygments_as_fnmatch_says():
     patterns = {pattern for _, _, patterns, _ in get_all_lexers(plugins=False) for pattern in patterns}
     names = [pattern.replace("*", star).replace("?", "x") for pattern in patterns for star in ("", "a.")]
     for pattern in patterns:
-        assert [name for name in names if _matches(name, pattern)] == fnmatch.filter(names, pattern)
+        assert [*filter(_matcher(["*.none", pattern]), names)] == fnmatch.filter(names, pattern)
