@@ -254,6 +254,7 @@ def hide(folder: str) -> None:
 def import_all() -> None:
     """Import what a run may need, and prepare to read records. What only an extra brings is imported by who needs it."""
     import code_commit
+    from code_commit.commands import parse
     from code_commit.paths.checks import file_kind
     from code_commit.regex import _Late
     from code_commit.runs.record import load_run_record
@@ -266,6 +267,7 @@ def import_all() -> None:
         importlib.import_module(name)
     with suppress(ValueError):
         load_run_record(b"0")
+    parse(["--max-repairs=1"])  # argparse compiles patterns of its own
     file_kind("a.txt")
     for pattern in gc.get_objects():
         if type(pattern) is _Late:
