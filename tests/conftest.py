@@ -44,8 +44,9 @@ GIT_CONFIG = "[user]\n\tname = Tester\n\temail = tester@example.org\n[init]\n\td
 
 TOGETHER = {
     "a browser": ("tests/commands/browser/",),
-    "a cluster": ("tests/fleet/test_cluster.py",),
-    "another cluster": tuple(
+    "a cluster": tuple(f"tests/fleet/test_cluster.py::test_{word}_" for word in ("an", "no")),
+    "another cluster": ("tests/fleet/test_cluster.py",),  # on one cluster they would be the longest chain
+    "a third cluster": tuple(
         f"tests/fleet/test_{name}.py" for name in ("fleet", "fleet_docs", "history", "unfinished")
     ),
     "what a build can do": ("tests/build/test_sandbox.py::test_a_probe_",),
