@@ -1,4 +1,4 @@
-"""Characters in place of others: entities of HTML, line ends written as in a string, and characters that look alike.
+"""Characters in place of others: entities of HTML, those written as in a string, and those that look alike.
 
 Only the file's own code tells: its lines without strings and comments, where no language has these characters. A file
 that holds markup may have them in its text.
@@ -34,28 +34,35 @@ def is_escaped(part: Part) -> bool:
         return False
     if part.old is None:
         return _has_written_ends(part)
-    if _is_in_string(part):
+    if _adds_backslashes(part):
         return True
     signs = [sum(map(text.count, ("<", "&&"))) for text in (part.new, part.old)]
     plain = _JSON_ESCAPE.sub(_unescaped, unescape(part.new)) if signs[0] == 0 < signs[1] else part.new
-    if "\\n" in plain and plain.strip().count("\n") < _FEW_LINES <= part.old.count("\n"):
-        plain = plain.replace("\\n", "\n").replace('\\"', '"')
+    if plain == part.new and "\\n" not in plain:
+        return False
     old = {line for line in part.old.split("\n") if line.strip()}
-    return plain != part.new and sum(map(old.__contains__, plain.split("\n"))) > sum(
-        map(old.__contains__, part.new.split("\n"))
-    )
+    new_lines, plain_lines = (sum(map(old.__contains__, text.split("\n"))) for text in (part.new, plain))
+    of_string = old & {*plain.replace("\\n", "\n").replace('\\"', '"').split("\n")}
+    return plain_lines > new_lines or len(of_string) > max(_FEW_LINES, 2 * plain_lines)
 
 
 def _unescaped(escape: re.Match[str]) -> str:
     return chr(int(escape[1], 16))
 
 
-def _is_in_string(part: Part) -> bool:
-    """Tell whether the lines with quotes or backslashes come again as in a string, and none as it was."""
+def _adds_backslashes(part: Part) -> bool:
+    """Tell whether lines come again with backslashes before some signs, and none with such a sign as it was."""
+    if "\\" not in part.new or part.is_document:
+        return False
     lines, old = ({*text.split("\n")} for text in (part.new, part.old or ""))
-    marked = {line for line in old if '"' in line or "\\" in line}
-    again = {line.replace("\\", "\\\\").replace('"', '\\"') for line in marked} & lines
-    return len(again) >= _FEW_AGAIN and 2 * len(again) >= len(marked) and not marked & lines
+    bare = {line.replace("\\", ""): line for line in old - lines}
+    again = {line: bare.get(line.replace("\\", "")) for line in lines - old if "\\" in line}
+    pairs = [(line, was) for line, was in again.items() if was is not None and line.count("\\") > was.count("\\")]
+    signs = {sign for line, was in pairs for sign in {*_ESCAPES.findall(line)} - {*_ESCAPES.findall(was)}}
+    signs |= {'"'} if "\\" in signs else set()  # what doubles backslashes writes a string
+    marked = [line for line in old if not signs.isdisjoint(line)]
+    are_all = 2 * len(pairs) >= len(marked) and lines.isdisjoint(marked)
+    return len(pairs) >= _FEW_AGAIN and signs != set() and are_all
 
 
 def _has_foreign_entity(part: Part) -> bool:

@@ -1,5 +1,6 @@
 """Content that is another format's, and real files that only look like it."""
 
+import json
 import time
 
 import pytest
@@ -64,6 +65,13 @@ WRONG = {
         "escaped",
     ),
     "quotes of a string": ("a.c", '#include \\"a.h\\"\nf(\\"b\\");\ng();\n', '#include "a.h"\nf("b");\n', "escaped"),
+    "escapes of Markdown": (
+        "a.py",
+        "def get\\_id(user\\_id):\n    return user\\_id\nx = 2\n",
+        "def get_id(user_id):\n    return user_id\n",
+        "escaped",
+    ),
+    "arguments of a call": ("a.py", json.dumps({"path": "a.py", "content": CODE}, indent=2), CODE, "escaped"),
     "a remark before it": ("a.css", "Here is the new `a.css` file:\n\na {\n}\nb {\n}\n", "a {\n}\n", "sentence"),
     "a remark behind it": ("a.py", f"{CODE}\nI left all the rest as it was.\n", CODE, "sentence"),
     "a remark in Chinese": ("a.js", "以下是代码。\nlet a = 2;\n", "let a = 2;\n", "sentence"),
@@ -181,6 +189,18 @@ RIGHT = {
     "code that reads as prose": ("a.cob", "Move a to b.\nMove one a to b.\n", "Move a to b.\n"),
     "one backslash more": ("a.py", "A = '\\\\d'\nB = '\\n'\nC = '\\t'\n", "A = '\\d'\nB = '\\n'\nC = '\\t'\n"),
     "a string in a string": ("a.py", 'A = "\\\\"a\\\\""\nB = "b"\n', 'A = "\\"a\\""\nB = "b"\n'),
+    "lines that go on": ("Makefile", "A = a\\\nB = b\\\nC = c\n", "A = a\nB = b\nC = c\n"),
+    "escapes of a pattern's dots": (
+        "a.py",
+        "a('b\\.c')\nb('d\\.e')\nimport os.path\n",
+        "a('b.c')\nb('d.e')\nimport os.path\n",
+    ),
+    "escapes in a document": ("a.md", "get\\_id and user\\_id\nuser\\_name\n", "get_id and user_id\nuser_name\n"),
+    "lines in a string": (
+        "a.py",
+        "A = 'one\\ntwo'\nB = 1\nC = 2\nD = 3\n",
+        "A = '''\none\ntwo\n'''\nB = 1\nC = 2\nD = 3\n",
+    ),
     "line ends in a string": ("n.py", 'print("a\\nb\\nc\\nd")\n', None),
     "commands that begin with n": ("n.tex", "\\newcommand\\x\\newpage\\noindent\\nolimits\n", None),
     "CDATA in a page": ("n.xml", "<a>\n<![CDATA[\nx\n]]>\n</a>\n", None),
