@@ -136,7 +136,7 @@ def _is_diff(part: Part) -> bool:
         return end[0].strip() not in part.file and "*** Begin Patch" not in part.new
     if not part.new.startswith(("+", "-")) and "\n+" not in part.new and "\n-" not in part.new:
         return False
-    lines, had = ((text or "").replace("\r\n", "\n").split("\n") for text in (part.new, part.old))
+    lines, had = ((text or "").split("\n") for text in (part.new, part.old))
     is_one = _are_signed(lines) and not _are_signed(had) and part.is_code
     is_one = is_one or (part.old is not None and _marks_changes(filter(str.strip, lines), set(had)))
     return is_one and not part.is_data
@@ -223,7 +223,7 @@ def _has_markers(part: Part) -> bool:
     """Tell whether there are only blocks between markers, or one of them holds old lines in their old place."""
     if "=====" not in part.new or re.search(r"^(?:<{5}|-{5,9} SEARCH)", part.file, re.MULTILINE):
         return False
-    new, old = (f"\n{text or ''}".replace("\r\n", "\n") for text in (part.new, part.old))
+    new, old = (f"\n{text or ''}" for text in (part.new, part.old))
     blocks = list(_blocks(new))
     if not blocks or part.is_data:
         return False

@@ -38,11 +38,7 @@ def find_label(part: Part, has: Callable[[str], bool]) -> Suspicion | None:
     for line in (first, last, *islice(_label_lines(ends), _MOST_LABELS)):
         label = read_header(line)
         is_there = label is not None and (label.path == part.path or has(label.path))
-        if (
-            label
-            and (is_there or label.is_marked)
-            and f"\n{line.rstrip()}\n" not in f"\n{part.file}\n".replace("\r\n", "\n")
-        ):
+        if label and (is_there or label.is_marked) and f"\n{line.rstrip()}\n" not in f"\n{part.file}\n":
             is_certain = line in (first, last) and is_there
             fact = f"holds '{quoted(line.strip())}', a line of the prompt that names a file"
             advice = f"leave it out, and what follows it if that is of another file, {INSTEAD}"
@@ -73,7 +69,7 @@ def find_frame(part: Part, surroundings: Surroundings) -> tuple[str, str] | None
     if tag := _find_tag(part):
         return f"begins or ends with {tag}, and no other line of the file belongs to it", "leave it out"
     task = next((line for line in surroundings.query.split("\n") if line.strip()), "")
-    label = re.search(rf"^\[[a-z. ]+\]\r?\n{re.escape(task)}", part.new, re.MULTILINE) if task in part.new else None
+    label = re.search(rf"^\[[a-z. ]+\]\n{re.escape(task)}", part.new, re.MULTILINE) if task in part.new else None
     if task and label and label[0] not in part.file:
         return "holds the task, below its label of the prompt", "leave both out"
     return None

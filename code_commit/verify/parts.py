@@ -7,6 +7,7 @@ from code_commit.changes import EditBlock, FileChange, FileReplacement, Suspicio
 from code_commit.regex import regex
 from code_commit.verify import markdown
 
+_CRLF, _LF = "\r\n", "\n"
 INSTEAD = "send the file's own lines alone, all of them"
 _PATCH = regex(r"(?i)\.(?:cocci|diff|dpatch|patch|rej)\Z")
 _OF_TESTS = regex(r"(?i)(?:\A|/)(?:tests?|specs?|testdata|fixtures?|snapshots?|goldens?)/")
@@ -74,11 +75,18 @@ def is_code(path: str) -> bool:
 
 
 def parts_of(change: FileChange | EditBlock, old: str | None) -> Iterator[Part]:
+    """Yield the texts to judge, with LF for CRLF: an answer mostly has it, whatever the file has."""
+    file = (old or "").replace(_CRLF, _LF)
     if isinstance(change, FileReplacement):
-        yield Part(change.path, change.content, old, change.line, old or "", (change.content,))
+        new = change.content.replace(_CRLF, _LF)
+        yield Part(change.path, new, old and file, change.line, file, (new,))
     elif isinstance(change, EditBlock) and old is not None:
-        others = [edit.replacement for edit in change.edits]
-        for edit in change.edits:
-            start, end = (old.find(edit.find), old.find(edit.last)) if edit.last else (0, -1)
-            there = old[start : end + len(edit.last)] if 0 <= start < end else edit.find
-            yield Part(change.path, edit.replacement, there, edit.line, old, others, is_edit=True)
+        edits = [
+            tuple(text.replace(_CRLF, _LF) for text in (edit.replacement, edit.find, edit.last))
+            for edit in change.edits
+        ]
+        others = [new for new, _, _ in edits]
+        for edit, (new, find, last) in zip(change.edits, edits, strict=True):
+            start, end = (file.find(find), file.find(last)) if last else (0, -1)
+            there = file[start : end + len(last)] if 0 <= start < end else find
+            yield Part(change.path, new, there, edit.line, file, others, is_edit=True)

@@ -2,6 +2,7 @@
 
 import json
 import time
+from itertools import product
 
 import pytest
 
@@ -273,6 +274,13 @@ def test_content_in_another_format_is_found(path, new, old, words):
     assert words in found(path, new, old)
 
 
+@pytest.mark.parametrize(("path", "new", "old", "words"), WRONG.values(), ids=WRONG)
+def test_line_ends_make_no_other_format(path, new, old, words):
+    new, old = (text and text.replace("\r\n", "\n") for text in (new, old))
+    of_windows = [text and text.replace("\n", "\r\n") for text in (new, old)]
+    assert all(words in found(path, *texts) for texts in ((new, of_windows[1]), (of_windows[0], old), of_windows))
+
+
 @pytest.mark.parametrize(("path", "new", "old"), RIGHT.values(), ids=RIGHT)
 def test_what_real_files_hold_passes(path, new, old):
     assert found(path, new, old) == ""
@@ -384,8 +392,8 @@ def test_lines_of_code_with_characters_that_look_alike_are_found(path, new, told
     )
     old = f"{plain}{'<p></p>' if path == 'a.jsx' else ''}\n"
     changes = FileReplacement(path, new, 1), EditBlock(path, (Edit("    # it's\n", new, 3),), 1)
-    for change in changes:
-        found = find_lookalike(change, old)
+    for change, text in product(changes, (old, old.replace("\n", "\r\n"))):
+        found = find_lookalike(change, text)
         assert (found.fact.split("U+")[1][:4] if found else "") == told
         assert find_lookalike(change, f"{old}{new}") is None
     assert find_lookalike(changes[0], None) is None
