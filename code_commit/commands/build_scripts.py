@@ -290,7 +290,8 @@ def _find_all(folder: Folder, kinds: Sequence[dict[str, Any]], name: str) -> lis
         if not facts.values["manager"].startswith(kind.get("manager", "")):
             continue
         is_fit = "if" not in kind or facts.hold(kind["if"])
-        is_tested = facts.hold(kind["tested"]) if "tested" in kind else folder.has(kind.get("tests", marker))
+        place = folder.without(kind["parts"]) if "parts" in kind and not facts.hold("configured") else folder
+        is_tested = facts.hold(kind["tested"]) if "tested" in kind else place.has(kind.get("tests", marker))
         facts.words.discard("tests")
         facts.add(tests=is_tested)
         title = f"{kind['name']} ({shown(f'{name}/{marker}' if name else marker)})"

@@ -52,7 +52,7 @@ def _read_python(folder: Folder, facts: Facts) -> None:
     tool = mapping(project.get("tool"))
     configured = (
         "pytest" in tool
-        or folder.has("pytest.ini .pytest.ini pytest.toml .pytest.toml **/conftest.py")
+        or folder.has("pytest.ini .pytest.ini pytest.toml .pytest.toml conftest.py")
         or "tool:pytest" in folder.sections("setup.cfg")
         or "pytest" in folder.sections("tox.ini")
     )
@@ -64,9 +64,9 @@ def _read_python(folder: Folder, facts: Facts) -> None:
     ]
     required = _names_pytest(named)
     tests = [folder.text(name) for name in folder.find("**/test_*.py **/*_test.py")]
-    for_pytest = configured or required or any(map(_FOR_PYTEST.search, tests))
+    for_pytest = configured or folder.has("**/conftest.py") or required or any(map(_FOR_PYTEST.search, tests))
     for_unittest = not for_pytest and any("unittest" in text for text in tests)
-    facts.add(pytest=for_pytest, unittest=for_unittest)
+    facts.add(configured=configured, pytest=for_pytest, unittest=for_unittest)
     described = "".join(map(folder.text, ("tox.ini", "setup.cfg", "pyproject.toml")))
     settings = re.search(r"\bDJANGO_SETTINGS_MODULE[\"']?\s*[=:]\s*[\"']?([\w.]+)", described)
     runner = next(folder.find("runtests.py tests/runtests.py"), "-m django test" if settings else "")

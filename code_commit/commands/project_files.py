@@ -51,6 +51,12 @@ class Folder:
         files = dict.fromkeys(file.removeprefix(lead) for file in self.files if file.startswith(lead))
         return Folder(self.path / name, files)
 
+    def without(self, markers: str) -> "Folder":
+        """Return the folder without the parts of it that have one of these files."""
+        parts = {name.rpartition("/")[0] for name in self.find(" ".join(f"**/{name}" for name in markers.split()))}
+        inner = tuple(f"{part}/" for part in parts if part)
+        return Folder(self.path, dict.fromkeys(name for name in self.files if not name.startswith(inner)), self.depth)
+
     def outward(self) -> Iterator[Path]:
         """Yield the folder and those that it lies in, as far as the top of the project and of its repository."""
         folder = Path(os.path.realpath(self.path))

@@ -941,6 +941,17 @@ def test_every_language_is_built_or_named_as_left_out(files: dict[str, str], bui
     assert ("# Left out: " in found.text) == bool(left_out)
 
 
+@pytest.mark.parametrize("text", ["[tool.ruff]\n", "[tool.pytest.ini_options]\n"])
+def test_projects_below_one_without_tests_of_its_own_are_tested_each(text: str, tmp_path: Path):
+    files = {"pyproject.toml": text}
+    for name in ("a", "b"):  # pytest cannot import both from above
+        files |= {f"{name}/pyproject.toml": "", f"{name}/tests/__init__.py": "", f"{name}/tests/conftest.py": ""}
+        files[f"{name}/tests/test_x.py"] = "def test_x(): ...\n"
+    script = script_for(tmp_path, files)
+    assert ("cd ./a\n" in script, "cd ./b\n" in script) == ("ruff" in text, "ruff" in text)
+    assert ("# Python (pyproject.toml)\n" in script) == ("ruff" not in text)
+
+
 def test_helpers_stand_for_no_project_that_nothing_builds(tmp_path: Path):
     files = {"src/a.zig": "", "src/b.zig": "", "tools/c.py": "d = 1\n"}
     found = build_script_for(lay(tmp_path, files))
