@@ -45,7 +45,8 @@ def render(output: bytes) -> str:
             column, pieces = 0, re.split(rf"{_UP}(\d+){_UP}", marked)
             for up, piece in zip(["0", *pieces[1::2]], pieces[::2], strict=True):
                 row = max(0, row - int(up))
-                cells = rows[row] = rows[row] if isinstance(rows[row], list) else list(rows[row])
+                here = rows[row]
+                cells = rows[row] = here if isinstance(here, list) else list(here)
                 padded |= {row} if "\r" in piece else set()
                 column = _draw(cells, piece, column)
         else:
