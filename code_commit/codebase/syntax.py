@@ -83,9 +83,7 @@ def read_tree(suffix: str, text: str) -> Tree | None:
     unread = [(entry.first, entry.last) for entry in found if _is_unread(entry)]
     entries = [entry for entry in found if not _is_unread(entry)]
     if language in {"c", "cpp"}:
-        entries = [
-            _of_c(entry) if entry.node and _kind(entry.node.type) in {"head", "nest"} else entry for entry in entries
-        ]
+        entries = list(map(_of_c, entries))
     return Tree(entries, _has_errors(root), unread)
 
 
@@ -96,7 +94,9 @@ def _is_unread(entry: Entry) -> bool:
 def _of_c(entry: Entry) -> Entry:
     """Return a head of C without a body; what a macro defines has the name in its arguments."""
     kind = _kind(entry.node.type) if entry.node else ""
-    text = without_body(entry.text) if kind in {"head", "nest"} else entry.text
+    if kind not in {"head", "nest"}:
+        return entry
+    text = without_body(entry.text)
     defined = defined_by_macro(text) if kind == "head" else None
     return entry._replace(text=defined.text, name=defined.name) if defined else entry._replace(text=text)
 
