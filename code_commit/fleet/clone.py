@@ -14,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from code_commit.api import list_runs, redo
 from code_commit.cli import main
 from code_commit.errors import EXIT_BUILD_FAILED, CodeCommitError, Interrupted, NotSetUpError
 from code_commit.interrupts import end_before_calls
@@ -43,7 +42,11 @@ def _go_on(options: list[str], *, is_moved: bool) -> int:
 
     If the base has moved and the build fails, the changes are undone, and the run begins anew.
     """
-    code = NotSetUpError.exit_code
+    logs, code = Path(AGENT_CONFIG, "logs"), NotSetUpError.exit_code
+    if not logs.exists():
+        return code
+    from code_commit.api import list_runs, redo  # with every command; most tasks need two
+
     if folders := list_runs():
         with suppress(CodeCommitError):
             redo(".", folders[-1])
@@ -51,7 +54,7 @@ def _go_on(options: list[str], *, is_moved: bool) -> int:
             if is_moved and code == EXIT_BUILD_FAILED and _command("undo") == 0:
                 code = NotSetUpError.exit_code
     if code == NotSetUpError.exit_code:
-        shutil.rmtree(Path(AGENT_CONFIG, "logs"), ignore_errors=True)
+        shutil.rmtree(logs, ignore_errors=True)
     return code
 
 
