@@ -334,6 +334,13 @@ def test_lines_that_an_edit_puts_beside_the_same_lines_are_suspected(rows, side,
     assert found is None or found.rule == "repeated"
 
 
+def test_in_a_file_shown_in_part_the_shown_place_counts_for_lines_that_come_twice():
+    rows, size = [("    prepare()\n", f"    ready()\n{BELOW}")], TRIP.count("\n")
+    for shown in ((0, size), (size, 2 * size)):
+        assert find_repetition(EditBlock("a.gd", tuple(pairs(rows)), 1), TRIP * 2, VisibleLines((shown,)))
+    assert find_repetition(EditBlock("a.gd", tuple(pairs(rows)), 1), TRIP * 2) is None
+
+
 def test_edits_that_come_again_are_told_by_their_lines_in_the_answer():
     for line in (3, 7):
         edits = [Edit("x\n", "y\n", line), Edit("a\n", "x\n", line + 4)]
