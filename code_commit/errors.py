@@ -140,15 +140,14 @@ class TooLittleMoneyError(NotSetUpError):
 
 
 class LLMError(CodeCommitError):
-    """The LLM could not be called: `kind` says why, `may_be_paid` whether a missing answer may cost something."""
+    """The LLM could not be called: `kind` says why."""
 
     status = Status.LLM_ERROR
     exit_code = status.exit_code
 
-    def __init__(self, message: str, kind: LLMErrorKind = "network", *, may_be_paid: bool = False) -> None:
+    def __init__(self, message: str, kind: LLMErrorKind = "network") -> None:
         super().__init__(message)
         self.kind = kind
-        self.may_be_paid = may_be_paid
 
 
 class OverBudgetError(LLMError):

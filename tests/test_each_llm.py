@@ -5,6 +5,8 @@ address, key and price, and does what the role needs: it refuses, or writes the 
 """
 
 import json
+import os
+import signal
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,6 +28,16 @@ pytestmark = pytest.mark.usefixtures("no_waits")
 
 EFFORT, TENANT, WINDOW = "of-some-effort", "name-of-a-tenant", 6_000
 ADDRESSES, BOTH = ("base_url", "fallback_base_url"), ("own", "other")
+LOSSES = {
+    "dropped": Fault("drop_mid_body"),
+    "ended": Fault("early_end"),
+    "reset": Fault("reset_after_headers"),
+    "page": Fault("html"),
+    "500": Fault("status", status=500, body={"error": {"message": "Broken."}}),
+    "no job": Fault("status", body={"id": "resp_1", "status": "expired"}),
+    "late": Fault("stall"),
+    "interrupt": Fault("stall"),
+}
 KEY_PROGRAM = """\
 #!/bin/sh
 echo x >>{calls}
@@ -36,7 +48,7 @@ printf 'test-key-of-program-%08d\\n' $(wc -l <{calls})
 class Teller(Script):
     """Refuses in more ways: `busy` quotes the key, whole and cut off, `later` wants an hour, `gone` has no such model.
 
-    A `stranger` answers by another model.
+    A `stranger` answers by another model. An answer is lost in the ways of `LOSSES`, too.
     """
 
     def next_fault(self, stage: str) -> Fault | None:
@@ -49,6 +61,8 @@ class Teller(Script):
         key = request.headers.get("x-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
         if turn.kind == "stranger":
             request.body["model"] = "stranger"
+        if turn.kind in LOSSES:
+            return self.lose(turn)
         told = {
             "busy": (503, f"{key} is busy, {key[:-5]}", {}),
             "later": (429, "Wait.", {"retry-after": "3600"}),
@@ -57,6 +71,12 @@ class Teller(Script):
         return (
             told and Fault("status", status=told[0], body={"error": {"message": told[1]}}, headers=told[2])
         ) or fault
+
+    def lose(self, turn: Turn) -> Fault:
+        self._now = replace(turn, answer=replace(turn.answer, text="The half of an answer."))
+        if turn.kind == "interrupt":
+            os.kill(os.getpid(), signal.SIGINT)
+        return replace(LOSSES[turn.kind])
 
 
 class Case:
@@ -197,6 +217,40 @@ def test_a_lost_answer_counts_with_its_highest_cost(case: Case):
     assert near(case.attempt["unsettled_usd"][0], most)
     assert near(done.json["totals"]["unsettled_usd"], most)
     assert f"at most ${most:.4f} unsettled" in " ".join(case.log("latest").split())
+
+
+@pytest.mark.parametrize("is_priced", [True, False], ids=["priced", "unpriced"])
+@pytest.mark.parametrize(
+    ("case", "lost"),
+    [
+        *(("chat", [kind, "500"]) for kind in ("dropped", "ended", "reset", "page")),
+        *(("chat", ["ended", kind]) for kind in ("late", "interrupt")),
+        ("openai", ["500", "no job"]),
+    ],
+    indirect=["case"],
+)
+def test_each_lost_answer_counts_once_with_its_highest_cost_or_as_one_without_a_price(
+    lost: list[str], case: Case, *, is_priced: bool
+):
+    if case.own.provider == "chat" and case.role == "chooser":
+        case.other = case.other._replace(name="chat:beta")  # at whose address the chooser is
+    limit = 2.0 if "late" in lost else 600.0
+    done = case.run(*lost, "right", priced=BOTH if is_priced else ["other"], llm_timeout=limit)
+    assert [play.turn.kind for play in case.plays][:2] == lost, done.err
+    record, most = case.record, [case.own.bid(play.prompt)[0] for play in case.plays[:2]]
+    for sums in (record["attempts"][0], record["totals"]):
+        assert sums["unpriced"] == (0 if is_priced else 2)
+        unsettled = sums["unsettled_usd"]
+        assert near(unsettled if sums is record["totals"] else sum(unsettled), sum(most) if is_priced else 0.0)
+    if record["error"]:
+        assert record["error"]["may_be_paid"]
+    told = "unsettled" if is_priced else "2 lost answers that may have been paid for, price unknown"
+    assert told in done.err
+    assert told in case.log(record["run"])
+    assert ("≤" if is_priced else "?") in case.log()
+    unknown = sum(each["unknown_costs"] for each in json.loads(case.log("--stats", "--json")))
+    is_answered = record["attempts"][0]["finish_reason"] is not None
+    assert unknown == (0 if is_priced else 2 + is_answered)
 
 
 def test_an_answer_that_is_cut_off_is_told_and_not_used(case: Case):

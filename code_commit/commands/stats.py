@@ -108,7 +108,8 @@ def _add_up(model: str, records: Sequence[StatsRun]) -> ModelStats:
         tokens=added(lambda run: _tokens(run.totals.usage) or None),
         cost_usd=Sum(total=cost.settled, median=added(lambda run: run.cost.settled)["median"]),
         unknown_costs=sum(
-            answer.usage is not None and answer.cost_usd is None and not answer.unsettled_usd for answer in answers
+            answer.finish_reason is not None and answer.cost_usd is None and not answer.unsettled_usd
+            for answer in answers
         )
         + sum(_tokens(choice.usage) > 0 and choice.cost_usd is None for choice in choices)
         + cost.unpriced,

@@ -100,21 +100,10 @@ class NetworkLLM:
             settings = settings._replace(max_output_tokens=bid.output)
         endpoint = self._endpoint._replace(settings=settings)
         call = Call(self._connection, listener, endpoint=endpoint)
-        with self._errors_of(call, bid):
+        with _last_reply_logged(call):
             response = self._ask_in_its_dialect(call, prompt, bid)
         self._doubt(call, prompt, response)
         return response
-
-    @contextmanager
-    def _errors_of(self, call: Call, bid: Bid | None = None) -> Iterator[None]:
-        """Log the refusal that ends a call, and note whether the call may be billed."""
-        try:
-            yield
-        except LLMError as error:
-            if isinstance(error, RefusedRequestError) and not call.has_replied:
-                call.replied(error.reply)
-            error.may_be_paid = call.unsettled > 0 and (bid is None or bid.usd > 0)
-            raise
 
     def _ask_in_its_dialect(self, call: Call, prompt: Prompt, bid: Bid | None) -> Response:
         """Return the answer. A request is sent again at once without the parameter that the server refuses."""
@@ -192,7 +181,7 @@ class NetworkLLM:
                 reply = call.stream(path, assemble, self._api.has_answer) if assemble else run_job(call, path)
                 response = self._read(call, reply, bid, reserved or 0.0)
         except BaseException as failure:
-            if isinstance(failure, PassingFailure | LLMError):
+            if isinstance(failure, PassingFailure):
                 failure.may_be_paid = call.may_be_paid
             if not call.may_be_paid:
                 call.unsettled -= 1
@@ -207,8 +196,7 @@ class NetworkLLM:
         """Return the answer of an earlier call's job. Raises LLMError, of the kind `refused` if there is none."""
         listener.make_room(longest_answer(self._choice, self._endpoint.settings))
         call = Call(self._connection, listener, timeout=timeout)
-        call.unsettled += 1
-        with self._errors_of(call):
+        with _last_reply_logged(call):
             try:
                 reply = fetch_job(call, self._api.path, job_id)
                 return self._read(call, reply, Bid(UNLIMITED, reserved, 0, reserved), reserved)
@@ -268,6 +256,17 @@ class NetworkLLM:
         incomplete = _explain_unusable(response, text, settlement.usage)
         model = text_of(reply.body, "model")
         return response._replace(text=text, incomplete=incomplete, settlement=settlement, model=model)
+
+
+@contextmanager
+def _last_reply_logged(call: Call) -> Iterator[None]:
+    """Log the refusal that ends a call."""
+    try:
+        yield
+    except RefusedRequestError as error:
+        if not call.has_replied:
+            call.replied(error.reply)
+        raise
 
 
 def _renewal(program: KeyProgram, headers: Callable[[str], Mapping[str, str]]) -> Callable[[], Mapping[str, str]]:

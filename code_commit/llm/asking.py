@@ -66,10 +66,7 @@ class _Asker:
         try:
             return self._ask(prompt, listener)
         except NotSetUpError as error:  # the run has begun, so this is no set-up problem any more
-            raise LLMError(str(error), may_be_paid=failure.may_be_paid) from error
-        except LLMError as error:
-            error.may_be_paid |= failure.may_be_paid
-            raise
+            raise LLMError(str(error)) from error
 
     def _ask(self, prompt: Prompt, listener: AttemptLog) -> Response:
         begin_call()

@@ -57,5 +57,5 @@ class CommandLLM(LLMWithoutAPI):
             said = done.said.strip()[-_MOST_SAID:]
             limit = f" ({duration(self._settings.llm_timeout)}, --llm-timeout)" if done.is_late else ""
             told = f"the program {shown(self._words[0])} {done.how}{limit}" + (f":\n{said}" if said else "")
-            raise LLMError(told, "timeout" if done.is_late else "refused", may_be_paid=True)
+            raise LLMError(told, "timeout" if done.is_late else "refused")
         return self.tell(text, listener)

@@ -84,8 +84,15 @@ class AttemptLog:
             raise
 
     def settled(self, settlement: Settlement) -> None:
-        """Add the cost of a final reply, of one without an answer too; the next recorded step has it."""
-        self.released(settlement.reserved)
+        """Add the cost of a final reply without an answer, which at no known price stays one that is lost.
+
+        The next recorded step has it.
+        """
+        if settlement.reserved in self.record.unsettled_usd:
+            self.released(settlement.reserved)
+        self._add(settlement)
+
+    def _add(self, settlement: Settlement) -> None:
         if settlement.unsettled_usd:
             self.record.unsettled_usd.append(settlement.unsettled_usd)
         if settlement.cost_usd is not None:
@@ -122,7 +129,8 @@ class AttemptLog:
         self._log.replies.write(self.record.number, reply, self.record.seconds)
 
     def answered(self, response: Response) -> None:
-        self.settled(response.settlement)
+        self.released(response.settlement.reserved)
+        self._add(response.settlement)
         self.record.request_id = response.request_id
         self.record.finish_reason = response.finish_reason
         self.record.incomplete = response.incomplete

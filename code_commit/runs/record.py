@@ -184,7 +184,7 @@ def error_facts(error: BaseException, attempts: Sequence[Attempt] = ()) -> RunEr
     """Return the fields for programs of an error that ended a run with these attempts."""
     status: Status = getattr(error, "status", Status.INTERNAL_ERROR)
     facts = {name: getattr(error, name) for name in ("needed_usd", "left_usd") if hasattr(error, name)}
-    may_be_paid = getattr(error, "may_be_paid", False) or any(attempt.may_be_paid for attempt in attempts[-1:])
+    may_be_paid = any(attempt.may_be_paid for attempt in attempts[-1:])
     return RunError(getattr(error, "kind", status.value), **facts, may_be_paid=may_be_paid)
 
 

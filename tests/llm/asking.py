@@ -110,7 +110,7 @@ class Listener:
 
     def settled(self, settlement: Settlement) -> None:
         self.settlements.append(settlement)
-        if settlement.reserved in self.unsettled or (not settlement.reserved and self.unpriced):
+        if settlement.reserved in self.unsettled:
             self.released(settlement.reserved)
         self.unsettled += [settlement.unsettled_usd] if settlement.unsettled_usd else []
 
@@ -137,6 +137,7 @@ class Listener:
         self.replies.append((status, dict(headers), body))
 
     def answered(self, response: Response) -> None:
+        self.unpriced -= response.settlement.reserved not in self.unsettled and self.unpriced > 0
         self.settled(response.settlement)
 
     @property

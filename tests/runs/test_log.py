@@ -350,6 +350,6 @@ def test_an_answer_of_unknown_price_leaves_the_lost_request_before_it_that_cost_
     attempt = AttemptLog(log, 1)
     attempt.reserved(0.0)
     attempt.reserved(None)
-    attempt.settled(Settlement(usage=Usage(1)))
+    attempt.answered(Response("", "stop", settlement=Settlement(usage=Usage(1))))
     assert attempt.record.unpriced == 0
     log.finish(Status.SUCCESS, "", exit_code=0)
