@@ -342,10 +342,17 @@ def choice_in_words(choice: FileChoice) -> str:
     return joined(calls, duration(choice.seconds) if choice.seconds else "", spent(choice))
 
 
+def would_change(files: str) -> str:
+    """Return what a dry run comes to, for so many files: `would change 3 files`."""
+    return f"would change {files}"
+
+
 def done_in_all(record: RunRecord) -> str:
     """Return `3 files changed in 1 min 10 s, 112,455 tokens, $0.2595`, and the part of it for the choice of files."""
     totals, choice = record.totals, record.choice
     parts = [f"{count(totals.files_changed, 'file')} changed in {duration(totals.seconds)}"]
+    if record.options.get("dry_run") and record.attempts and record.attempts[-1].changes:
+        parts = [would_change(count(len(record.attempts[-1].changes), "file")), duration(totals.seconds)]
     tokens = totals.usage.input + totals.usage.output
     parts += [f"{tokens:,} tokens" if tokens else ""]
     parts += [total_cost(totals)]

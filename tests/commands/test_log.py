@@ -80,6 +80,17 @@ def test_a_key_that_a_build_prints_in_two_colours_is_not_shown(project_folder: P
     assert f"    | {'*' * 17}ef\n" in run_code_commit(project_folder, "log", "latest").stdout
 
 
+def test_a_dry_run_tells_in_the_same_words_everywhere_what_it_would_change(project_folder: Path, run_code_commit: Run):
+    assert run_code_commit(project_folder, "apply", "--dry-run", "-", stdin=RIGHT).returncode == 0
+    texts = [run_code_commit(project_folder, "log", *words).stdout for words in (["latest"], ["--markdown", "latest"])]
+    for text in texts:
+        assert text.count("would change 1 file") == 1, text
+        assert "files changed" not in text
+    assert "### Would change\n" in texts[1]
+    assert run_code_commit(project_folder, "apply", "--dry-run", "-", stdin="^^^build.sh\n^^^end\n").returncode == 4
+    assert "total     0 files changed in " in run_code_commit(project_folder, "log", "latest").stdout
+
+
 @pytest.mark.slow
 def test_a_status_is_told_in_words_and_a_dry_run_is_told_apart(
     project_folder: Path, run_code_commit: Run, table: Table

@@ -13,7 +13,16 @@ from code_commit.redaction import Redactor
 from code_commit.runs.diff import kind_of
 from code_commit.runs.log import QUERY_OF_RUN
 from code_commit.runs.record import RunRecord
-from code_commit.runs.words import FILE_KINDS, check_lines, count, duration, headline_of, total_cost, ways_on
+from code_commit.runs.words import (
+    FILE_KINDS,
+    check_lines,
+    count,
+    duration,
+    headline_of,
+    total_cost,
+    ways_on,
+    would_change,
+)
 from code_commit.status import Status, Tone
 from code_commit.terminal import shown
 
@@ -38,13 +47,15 @@ class RunChanges(NamedTuple):
     unknown: Sequence[str] = ()
     reason: str = ""
     error: str = ""
+    is_made: bool = True  # not by a dry run
 
     @property
     def in_words(self) -> str:
         """The number of files and lines: `16 files +1,070 -1,070`, with a minus sign; "" for none."""
         files = len(self.files) + len(self.unknown)
         added, removed = (sum(file.count(kind) for file in self.files) for kind in "+-")
-        return f"{count(files, 'file')} +{added:,} \N{MINUS SIGN}{removed:,}" if files else ""
+        changed = f"{count(files, 'file')} +{added:,} \N{MINUS SIGN}{removed:,}" if files else ""
+        return changed if self.is_made or not files else would_change(changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +138,7 @@ class LoggedRun:
             return RunChanges(reason="The run was rolled back: every file is as it was before.")
         if not self.applied:
             if self.record.options.get("dry_run") and (files := self.diff("1-changes.diff")):
-                return RunChanges(files, reason="A dry run: this would have been changed.")
+                return RunChanges(files, reason="A dry run: this would have been changed.", is_made=False)
             return RunChanges(reason="The run changed no file.")
         try:
             diff, unknown = self.net_diff() if self.patch is None else (self.patch, [])

@@ -46,7 +46,7 @@ def _lines(run: LoggedRun) -> Iterator[str]:
         yield from ("", f"The build also {code(rewritten)}")
     files = [_change(file) for file in changes.files] + [f"{code(path)}, not known" for path in changes.unknown]
     why = f"{changes.reason} {code(changes.error)}" if changes.error else changes.reason
-    yield from _section("Changes", files or [why])
+    yield from _section("Changes" if changes.is_made else "Would change", files or [why])
     ends = [words.joined(_summary(attempt), words.spent(attempt)) for attempt in attempts]
     if before := words.first_build_of(record):
         yield from ("", f"Before the run: {before}")

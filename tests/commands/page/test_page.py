@@ -470,6 +470,7 @@ def test_pages_of_a_dry_run_an_undo_a_rollback_and_an_applied_response(
     assert "verified, not applied" in text
     assert "this would have been changed" in text
     assert f"ok.txt +1 {MINUS}1" in " ".join(text.split())
+    assert f"would change 1 file +1 {MINUS}1" in " ".join(text.split())
 
     recorded_run(project_folder, run_code_commit, [bad], "--rollback", "--max-repairs", "0")
     text = Page(page_of(project_folder)).text
