@@ -5,10 +5,16 @@ from argparse import ArgumentParser
 from code_commit.check import inputs_of, plan_run
 from code_commit.check.codebase import codebase_for, require_sendable
 from code_commit.commands import add_main_job
-from code_commit.commands.output import print_document, redactor_of, tell_if_half_changed
+from code_commit.commands.output import (
+    answering,
+    output_of,
+    print_document,
+    print_json,
+    redactor_of,
+    tell_if_half_changed,
+)
 from code_commit.commands.run import Arguments
 from code_commit.errors import EXIT_SUCCESS
-from code_commit.project import find_project
 from code_commit.prompts.layout import lay_out
 from code_commit.runs.progress import Progress
 
@@ -28,14 +34,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Arguments) -> int:
-    project = find_project()
-    tell_if_half_changed(project)
-    inputs = inputs_of(project, arguments.task, arguments.query)._replace(command="prompt")
-    plan = plan_run(project, arguments.options, inputs)
-    codebase = codebase_for(plan)  # without the choice of an LLM, which would cost
-    require_sendable(plan, codebase)
-    if print_document(lay_out(plan.task(codebase)).text.encode("utf-8", "backslashreplace")):
-        Progress(redactor_of(project)).say(
-            "characters that a terminal does not show are escaped here: code-commit prompt >FILE keeps them as they are"
-        )
-    return EXIT_SUCCESS
+    as_json = output_of(arguments.options).json
+    with answering(as_json=as_json) as project:
+        tell_if_half_changed(project)
+        inputs = inputs_of(project, arguments.task, arguments.query)._replace(command="prompt")
+        plan = plan_run(project, arguments.options, inputs)
+        codebase = codebase_for(plan)  # without the choice of an LLM, which would cost
+        require_sendable(plan, codebase)
+        prompt = lay_out(plan.task(codebase)).text
+        if as_json:
+            print_json(redactor_of(project).redact_json({"prompt": prompt}))
+        elif print_document(prompt.encode("utf-8", "backslashreplace")):
+            way = "code-commit prompt >FILE keeps them as they are"
+            Progress(redactor_of(project)).say(f"characters that a terminal does not show are escaped here: {way}")
+        return EXIT_SUCCESS

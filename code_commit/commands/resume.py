@@ -144,7 +144,8 @@ def _find_resumable(project: Project, name: str) -> tuple[RunEntry, list[str]]:
         if name:
             why = "start the dry run again" if is_dry else "nothing to resume"
             raise NotSetUpError(f"{ended} has no next step: {why}")
-        later = later or ("" if record.command == "undo" or record.is_auxiliary or is_dry else ended)
+        is_idle = not (record.attempts or changed_files(folder))  # nothing was asked, and nothing changed
+        later = later or ("" if record.command == "undo" or record.is_auxiliary or is_dry or is_idle else ended)
     if unfit:
         raise NotSetUpError(f"{unfit[0]}; start a new run") from unfit[0]
     which = f"no run {shown(name)}" if name else "no interrupted run"

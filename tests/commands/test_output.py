@@ -87,6 +87,7 @@ RUNS: dict[str, tuple[Spoil, list[str], int, str]] = {
     "rollup in a folder that git refuses": (give_away, ["rollup"], 2, "dubious ownership"),
     "rollup with a bad config.toml": (write("agent-config/config.toml", "x = 1\n"), ["rollup"], 2, "no setting 'x'"),
     "check in a folder that git refuses": (give_away, ["check"], 2, "dubious ownership"),
+    "a prompt without a task": (write("agent-config/query.txt", ""), ["prompt"], 2, "query.txt is empty"),
     "log of a last run": (NOTHING, ["log", "last"], 2, "there is no run last; for the latest run: latest"),
     "a replay that no folder can be": (NOTHING, ["--model", f"replay:{LONG}"], 2, "there is no folder x"),
     "log of a run that no folder can be": (NOTHING, ["log", LONG], 2, "there is no run x"),

@@ -1,5 +1,6 @@
 """The command prompt."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,13 @@ def test_prompt_prints_what_a_run_with_these_options_sends(options, project_fold
     assert (project_folder / "agent-config" / "codeRollup.txt").read_text() == rollup
     assert run_code_commit(project_folder, *options).returncode == 0
     assert (the_log(project_folder) / "1-query.txt").read_text() == printed.stdout
+
+
+def test_the_prompt_as_json(project_folder: Path, run_code_commit: Run):
+    plain = run_code_commit(project_folder, "prompt", "-m", TASK).stdout
+    for way, env in ((["--json"], {}), ([], {"CODE_COMMIT_JSON": "1"})):
+        done = run_code_commit(project_folder, "prompt", "-m", TASK, *way, env=env)
+        assert (done.returncode, json.loads(done.stdout)) == (0, {"prompt": plain})
 
 
 @pytest.mark.parametrize("option", ["-m", "--query"])

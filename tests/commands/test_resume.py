@@ -495,6 +495,20 @@ def test_a_dry_run_changes_nothing_also_of_what_can_be_resumed(root: Path, run_c
     assert (done.returncode, f"resuming {interrupted.name}" in done.stderr) == (0, True), done.stderr
 
 
+@pytest.mark.parametrize("build", ["exit 0", "exit 1"])
+def test_a_repair_that_asked_for_nothing_hides_no_interrupted_run(build, root: Path, run_code_commit: Run):
+    assert run_code_commit(root, *recorded(root)).returncode == 3
+    first, script = [*(root / "agent-config/logs").iterdir()], (root / "build.sh").read_text()
+    (root / "build.sh").write_text(f"#!/bin/sh\n{build}\n")
+    repaired = run_code_commit(root, "repair", "--model", "gemini", env={"GEMINI_API_KEY": ""})
+    assert repaired.returncode == (0 if build == "exit 0" else 2), repaired.stderr
+    assert len([*(root / "agent-config/logs").iterdir()]) == 2
+    (root / "build.sh").write_text(script)
+    recorded(root, RIGHT)
+    done = resume(root, run_code_commit)
+    assert (done.returncode, f"resuming {first[0].name}" in done.stderr) == (0, True), done.stderr
+
+
 def test_a_dry_run_does_not_hide_the_run_that_ended_after_it(root: Path, run_code_commit: Run):
     assert run_code_commit(root, *recorded(root, "no block")).returncode == 3
     for more in (["--dry-run"], []):
