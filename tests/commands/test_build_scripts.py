@@ -323,7 +323,16 @@ def test_a_build_fails_where_its_runner_finds_no_test(kind: str, tmp_path: Path)
     assert (done.returncode, some.split("\n")[-1] in done.stdout) == (0, True), done.stdout + done.stderr
     assert max(map(len, script.split("\n"))) <= 80
     assert build(root, SAID=none).returncode != 0
+    assert "tells of no passed test" not in build(root, SAID=none, CODE="3").stdout
     assert build(root, SAID=some, CODE="3").returncode in {3, 123}, "xargs has a code of its own"
+
+
+def test_a_runner_that_passes_without_a_test_is_told_as_that(tmp_path: Path):
+    files, none, _ = RUNNERS["Julia"]
+    root = tmp_path / "project"
+    root.mkdir()
+    lay(root, {"build.sh": script_for(root, files)})
+    assert build(root, SAID=none).stdout.endswith("build.sh: the output tells of no passed test\n")
 
 
 def test_a_runner_that_reports_elsewhere_is_trusted(tmp_path: Path):
