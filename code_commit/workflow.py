@@ -94,9 +94,6 @@ def _ends_run(run: Run, attempt: Attempt, rejection: RejectedResponseError) -> b
     ends = bool(is_last or was_told or isinstance(rejection, NotApprovedError))
     if ends and not asks and attempt.reasons in [done.reasons for done in earlier]:
         rejection.name_reason(rejection_of(attempt))
-    is_formless = {violation.rule for violation in rejection.violations} == {"no-block"}
-    if ends and is_formless and attempt.model.startswith("chat:") and settings.prompt_layout != "short":
-        rejection.complaint += "\nA small model does better with --prompt-layout short."
     return ends
 
 

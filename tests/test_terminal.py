@@ -3,8 +3,10 @@ import re
 
 import pytest
 
+from code_commit.changes import Violation
 from code_commit.runs.record import Attempt, BuildResult, RunError, RunRecord
 from code_commit.runs.words import duration, ending_of, ways_on
+from code_commit.status import Status
 from code_commit.terminal import render, shown, shown_json
 
 SETTLED = {
@@ -112,4 +114,23 @@ def test_the_way_on_from_a_choice_names_no_address_that_the_chooser_cannot_have(
 def test_several_files_are_taken_back_in_the_plural(files, told):
     record = RunRecord("0", "run", "run", "", "/", "", 0)
     record.totals.files_changed = files
+    assert re.search(told, " ".join(ways_on(record, "")))
+
+
+@pytest.mark.parametrize(
+    ("rules", "model", "layout", "told"),
+    [
+        (["protected"], "chat:m", "spec", "Say more in the task .-m., or use another --model"),
+        (["no-block"], "openai:m", "spec", "Say more in the task"),
+        (["no-block"], "chat:m", "cached", "--prompt-layout short"),
+        (["no-block"], "chat:m", "short", "Say more in the task"),
+        (["no-block", "protected"], "chat:m", "spec", "Say more in the task"),
+        (["asked"], "chat:m", "spec", "^$"),
+        (["not-approved"], "chat:m", "spec", "^$"),
+    ],
+)
+def test_a_rejected_run_names_what_may_bring_another_answer(rules, model, layout, told):
+    record = RunRecord("0", "run", "run", "", "/", "", 0, options={"prompt_layout": layout}, status=Status.REJECTED)
+    whys = [Violation("build.sh", 1, rule, "no") for rule in rules]
+    record.attempts = [Attempt(1, "initial", model=model, rejections=whys)]  # which the fallback may have answered
     assert re.search(told, " ".join(ways_on(record, "")))

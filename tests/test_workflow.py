@@ -752,18 +752,6 @@ def test_a_rejection_ends_the_run_where_another_answer_is_not_wanted(cuts, rejec
     assert rejection.complaint.startswith("no usable response, again for this reason: no") == names_reason
 
 
-@pytest.mark.parametrize(("model", "is_told"), [("chat:m", True), ("openai:m", False)])
-def test_the_short_layout_is_offered_to_the_model_that_answered_which_may_be_the_fallback(model, is_told):
-    rejection = RejectedResponseError([Violation("", 0, "no-block", "no")])
-    attempt = Attempt(1, "initial", model=model, rejections=list(rejection.violations))
-    run: Any = SimpleNamespace(
-        plan=SimpleNamespace(settings=Settings(max_repairs=0)),
-        log=SimpleNamespace(record=SimpleNamespace(attempts=[attempt])),
-    )
-    assert _ends_run(run, attempt, rejection)
-    assert ("--prompt-layout short" in rejection.complaint) == is_told
-
-
 def test_a_suspicion_is_known_where_it_was_told_of_an_earlier_answer_or_of_a_file_that_such_a_one_left():
     suspicion, certain = (Violation("a", 1, "r", "no", is_suspicion, "x") for is_suspicion in (True, False))
     told = ("r", "a", "x")

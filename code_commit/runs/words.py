@@ -3,7 +3,7 @@
 import re
 import signal
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -362,7 +362,12 @@ def done_in_all(record: RunRecord) -> str:
 
 
 def ways_on(record: RunRecord, argument: str) -> Iterator[str]:
-    """Yield the commands that continue, show or undo an unfinished run; `argument` names the run to a command."""
+    """Yield what to do after a rejection, and the commands that continue or undo an unfinished run.
+
+    `argument` names the run to a command.
+    """
+    if record.is_main and record.status == Status.REJECTED and record.attempts:
+        yield from _ways_from_rejection(record.attempts[-1], record.options)
     if record.command == "undo" or record.taken_back:
         return
     if record.error and record.error.kind == "too_long":
@@ -381,3 +386,12 @@ def ways_on(record: RunRecord, argument: str) -> Iterator[str]:
     if files := record.totals.files_changed:
         it = "it" if files == 1 else "them"
         yield f"{count(files, 'file')} changed so far; code-commit undo{argument} takes {it} back."
+
+
+def _ways_from_rejection(attempt: Attempt, options: Mapping[str, object]) -> Iterator[str]:
+    """Yield what may bring another answer, unless the reason says it, as of files that are asked for."""
+    rules = {why.rule for why in attempt.rejections}
+    if rules == {"no-block"} and attempt.model.startswith("chat:") and options.get("prompt_layout") != "short":
+        yield "A small model does better with --prompt-layout short."
+    elif not rules & {"asked", "not-approved"}:
+        yield "Say more in the task (-m), or use another --model, then run again."

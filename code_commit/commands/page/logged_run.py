@@ -101,9 +101,9 @@ class LoggedRun:
 
     @property
     def message(self) -> list[str]:
-        """The last message of the run, and the commands that continue it."""
-        has_next_step = self.record.has_next_step and self.status != Status.RUNNING and self.patch is None
-        goes_on = ways_on(self.record, self.argument) if has_next_step else ()
+        """The last message of the run, and what to do next where it is not done."""
+        is_open = self.status == Status.REJECTED or (self.record.has_next_step and self.status != Status.RUNNING)
+        goes_on = ways_on(self.record, self.argument) if is_open and self.patch is None else ()
         return [*filter(None, (self.record.message or "").split("\n")), *goes_on]
 
     @property

@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-from command import Run, git
+from command import Run, git, recorded
 from page_runs import EVIL, IMAGE, NAME, embellish, hostile_run, recorded_run, write_page
 
 from code_commit.commands.log import Arguments, export_log
@@ -172,6 +172,13 @@ def test_a_failed_run_shows_the_end_of_its_build_first(project_folder: Path, run
     assert next(line for line in end.split("\n") if line) == "line 31"
     assert "error: <b>\n[build.sh: exit code 3" in end
     assert text.index("From the build output") < text.index("Changes of the whole run") < text.index("Build output")
+
+
+def test_a_rejected_run_shows_what_to_do_next(project_folder: Path, run_code_commit: Run):
+    answer = ["^^^build.sh\nexit 0\n^^^end\n"]
+    done = run_code_commit(project_folder, *recorded(project_folder, *answer), "--on-rejected", "stop")
+    for told in (done.stderr, Page(page_of(project_folder)).text):
+        assert "Say more in the task (-m), or use another --model, then run again." in told
 
 
 def test_changed_tests_are_those_of_the_whole_run(project_folder: Path, run_code_commit: Run):
