@@ -131,7 +131,8 @@ class Setting:
             raise UnfitValueError(f"must be one of {', '.join(self.choices)}")
         if self.kind is tuple:
             if not isinstance(value, list | tuple) or not all(_is_a(self.part, part) for part in value):
-                raise UnfitValueError(f"must be a list of {_WORDS[self.part].removeprefix('a ')}s")
+                meant = f', such as ["{value}"]' if self.part is str and isinstance(value, str) else ""
+                raise UnfitValueError(f"must be a list of {_WORDS[self.part].removeprefix('a ')}s{meant}")
             return tuple(map(self._check_part, value))
         if value is None and self.may_be_none:
             return None

@@ -237,7 +237,7 @@ def read_environment(environment: Mapping[str, str], problems: list[str]) -> dic
             try:
                 values[name] = OPTIONS[name].parse(text)
             except ValueError as error:
-                problems.append(f"environment variable {variable} {error}")
+                problems.append(f"environment variable {variable}={shown(repr(text))} {error}")
         elif name in SETTINGS:
             problems.append(f"environment variable {variable}: {name} can be set only in config.toml")
         else:

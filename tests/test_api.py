@@ -286,7 +286,7 @@ WRONG_SETTINGS = {
     "sandbox": ("bogus", "sandbox must be one of auto, off, guard, strict"),
     "on_rejected": ("never", "on_rejected must be one of retry, stop"),
     "max_repairs": ("1", "max_repairs must be a whole number: leave the quotes out"),
-    "allow": ("src/**", "allow must be a list of strings"),
+    "allow": ("src/**", 'allow must be a list of strings, such as ["src/**"]'),
     "protect": ([1], "protect must be a list of strings"),
     "max_cost": (-1, "max_cost must be more than 0"),
     "llm_timeout": (True, "llm_timeout must be a number of seconds"),
@@ -315,8 +315,8 @@ def test_a_rollup_refuses_what_the_command_line_refuses_all_at_once(project_fold
     with pytest.raises(NotSetUpError) as caught:
         rollup(project_folder, "ok.txt", exclude="*.md", include=[1], max_cost="2", fitt=1)  # type: ignore[arg-type]
     assert str(caught.value).split("\n") == [
-        "pathspecs must be a list of strings",
-        "exclude must be a list of strings",
+        'pathspecs must be a list of strings, such as ["ok.txt"]',
+        'exclude must be a list of strings, such as ["*.md"]',
         "include must be a list of strings",
         "max_cost must be a number of US dollars: leave the quotes out",
         "there is no setting 'fitt'",

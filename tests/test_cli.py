@@ -29,8 +29,9 @@ MISSPELT = {
     "an empty paragraph": (["-m", "Fix", "-m", " "], "argument -m: one of the texts is empty"),
     "a paragraph of standard input": (["-m", "Fix", "-m", "-"], "- reads the task from standard input: give it alone"),
     "an empty value": (["--base-url", ""], "--base-url: is empty: give it a value, or leave the option out"),
-    "help": (["help"], "there is no command 'help'; did you mean '--help'?"),
-    "version": (["version"], "there is no command 'version'; did you mean '--version'?"),
+    "help": (["help"], "there is no command 'help'; did you mean 'code-commit --help'?"),
+    "help of a command": (["help", "repair"], "no command 'help'; did you mean 'code-commit repair --help'?"),
+    "version": (["version"], "there is no command 'version'; did you mean 'code-commit --version'?"),
     "git's option": (["--message", "Fix it"], "unrecognized arguments: --message; did you mean '-m'?"),
     "the last run": (["log", "--last"], "--last; for the latest run, use code-commit log latest\n"),
     "a shell": (["completion", "ksh"], "must be one of bash, zsh, fish; see code-commit completion --help"),
@@ -58,6 +59,12 @@ def test_what_is_misspelt_gets_the_nearest_known_word(
 ):
     done = run_code_commit(project_folder, *arguments)
     assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "repair", "check"])
+def test_a_usage_of_many_lines_does_not_hide_the_message(command, project_folder: Path, run_code_commit: Run):
+    done = run_code_commit(project_folder, command, "--bogus")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
 
 
 ALL_PARSERS = make_parser(whole=True)  # with the main job's options, and the arguments of every command

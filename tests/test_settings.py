@@ -89,7 +89,7 @@ WRONG_FILES = {
     "part of a number": ("max_repairs = 1.0", "max_repairs must be a whole number"),
     "true for a number": ("max_cost = true", "max_cost must be a number of US dollars"),
     "number for true": ("strict = 1", "strict must be true or false"),
-    "text for a list": ("allow = 'src/**'", "allow must be a list of strings"),
+    "text for a list": ("allow = 'src/**'", 'allow must be a list of strings, such as ["src/**"]'),
     "number for a text": ("model = 4", "model must be a string"),
     "wrong part": ("infrastructure_exit_codes = ['x']", "infrastructure_exit_codes must be a list of whole numbers"),
     "an exit code of success": ("infrastructure_exit_codes = [0]", "infrastructure_exit_codes must be from 1 to 255"),
@@ -151,7 +151,7 @@ def test_all_faults_of_all_sources_are_told_at_once(project):
     assert str(caught.value).split("\n") == [
         "agent-config/config.toml: there is no setting 'modle'; did you mean 'model'?",
         "agent-config/config.toml: sandbox must be one of auto, off, guard, strict",
-        "environment variable CODE_COMMIT_LLM_TIMEOUT must be a number of seconds",
+        "environment variable CODE_COMMIT_LLM_TIMEOUT='soon' must be a number of seconds",
         "max_repairs must be a whole number: leave the quotes out",
         "max_cost must be more than 0",
     ]
@@ -199,7 +199,7 @@ def test_a_wrong_option_is_named(option, text, message):
         ("INFRASTRUCTURE_EXIT_CODES", "75,x", "must be a list of whole numbers"),
         ("STRICT", "maybe", "must be true or false"),
         ("SANDBOX", "on", "must be one of auto, off, guard, strict"),
-        ("MAX_REPAIRS", "-1", "MAX_REPAIRS must be 0 or more"),
+        ("MAX_REPAIRS", "-1", "MAX_REPAIRS='-1' must be 0 or more"),
         ("CONTEXT_WINDOW", "9", "context_window can be set only in config.toml"),
     ],
 )

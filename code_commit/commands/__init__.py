@@ -43,7 +43,7 @@ COMMANDS = {
     "demo": "watch the whole loop on a sample project: no key, no network",
     "completion": "print the completion script for your shell",
 }  # each command and its help. The name is that of its module here, or, above the commands, of its package.
-_COLUMNS = 78
+_COLUMNS, _LONGEST_USAGE = 78, 4
 T = TypeVar("T")
 _DESCRIPTION = """\
 Ask an LLM for a code change, apply its answer whole or not at all, run
@@ -306,7 +306,9 @@ class CommandParser(argparse.ArgumentParser):
         if task:
             self.error("the task after -m has several words", f"; put it in quotes: {self._quoted(task, 1)}")
         if value in ("help", "version"):
-            self.error(f"there is no command {value!r}", f"; did you mean '--{value}'?")
+            of_command = [word for word in self._words if word in COMMANDS and value == "help"][:1]
+            meant = " ".join([self.prog, *of_command, f"--{value}"])
+            self.error(f"there is no command {value!r}", f"; did you mean {meant!r}?")
         hint = "" if " " in value else did_you_mean(value, action.choices)
         task = self._task_from(self._words.index(value))
         self.error(f"there is no command {value!r}", hint or f"; for a task: {self._quoted(task)}")
@@ -357,6 +359,7 @@ class CommandParser(argparse.ArgumentParser):
                 print_text(message)
 
     def error(self, message: str, hint: str = "") -> NoReturn:
-        """Raise NotSetUpError for wrong usage, as for every other error."""
-        self.print_usage(sys.stderr)
+        """Raise NotSetUpError for wrong usage, as for every other error. A long usage would hide it."""
+        if self.format_usage().count("\n") <= _LONGEST_USAGE:
+            self.print_usage(sys.stderr)
         raise NotSetUpError(message + (hint or f"; see {self.prog} --help"))
