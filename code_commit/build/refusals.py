@@ -50,16 +50,16 @@ _OF_SHELL = regex(r"^\S*build\.sh(?:: (?:\w+ )?\d+|:\d+|\[\d+\]): ")
 """The words of a shell before its own messages, whatever they are about: of bash and dash, zsh, and ksh."""
 _NOT_RUN = regex(
     rf"{_OF_SHELL.pattern}(?P<name>[\w.+-]+): .+$|{_OF_SHELL.pattern}.+: (?P<last>[\w.+-]+)$"
-    r"|^(?:\S*/)?(?P<caller>[\w.-]+): (?:[^:]* )?['\u2018]?(?P<called>[\w.+-]+)['\u2019]?: .+$"
+    r"|^(?:\S*/)?(?P<caller>[\w.-]+): (?:[^:]* )?['\u2018]?(?P<called>(?!\d+:)[\w.+-]+)['\u2019]?: .+$"
 )
 _NO_MODULE = regex(r"^\S*python[\d.]*: No module named '?(\w+)")
 """The message of a shell on a command of build.sh, that of a program such as `env` on one that build.sh has it call,
 and that of `python -m`: each names what is not installed."""
 _COMMAND_NOT_FOUND = 127  # the exit code of a shell: POSIX, Shell Command Language, 2.8.2
-_SUPPLIES = regex(r"(?m)\b(?:add|ci|get|install|link|restore|source|sync|activate|PATH)\b|(?:^|[;&|])\s*(?:\.|eval)\s")
-_RUNS = regex(r"\b(?:exec|run)\b")
-_INTO_PROJECT = regex(r"\b(?:npm|pnpm|yarn|bun|composer)\b(?![^\n;&|]*(?:\s-g|global|link|PATH))[^\n;&|]*")
-_BEGINS = regex(r"[^\n;&|]*\Z")
+_SUPPLIES = regex(
+    r"(?m)\b(?:add|ci|exec|get|install|link|restore|run|source|sync|activate|PATH)\b|(?:^|[;&|])\s*(?:\.|eval)\s"
+)
+_INTO_PROJECT = regex(r"\b(?:npm|pnpm|yarn|bun|composer)\b(?![^\n;&|]*(?:\s-g|exec|global|link|PATH))[^\n;&|]*[\n;&|]")
 """The words of a command by which a file of the project may supply another, or the one that it runs; and commands that
 install into the project, where a shell looks for programs only if a folder of it is in PATH.
 """
@@ -202,7 +202,6 @@ def find_missing(
             continue
         before = code[: called.end()].removesuffix(name)
         steps = before if looks_in_project else _INTO_PROJECT.sub("", before)
-        own = _BEGINS.search(before)
-        if not (_SUPPLIES.search(steps) or (own and _RUNS.search(own[0]))):
+        if not _SUPPLIES.search(steps):
             return name
     return ""

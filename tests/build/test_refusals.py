@@ -252,6 +252,18 @@ MISSING = {
     ),
     "one that another file tells": (". ./env.sh\ntool\n", "./build.sh: line 2: tool: command not found\n", ""),
     "one of pip beside npm": ("npm ci\npip install .\nruff\n", "./build.sh: line 3: ruff: command not found\n", ""),
+    "one that uv supplies in the next line": (
+        "uv run \\\n    python -m pytest\n",
+        "/a/.venv/bin/python: No module named pytest\n",
+        "",
+    ),
+    "one that uv supplies in a shell": (
+        "uv run sh -c 'cd api && python -m pytest'\n",
+        "/a/.venv/bin/python: No module named pytest\n",
+        "",
+    ),
+    "one of npm's own shell": ("npx sh -c 'cd api; npm exec -- sh -c \"x && tsc\"'\n", "sh: tsc: not found\n", ""),
+    "the number of a line": ("sh check.sh 2>&1 | tee 1\n", "sh: 1: tsc: not found\n", ""),
     "in other words": ("set -e\ncargo test\n", "./build.sh: Zeile 2: cargo: Kommando nicht gefunden.\n", "cargo"),
     "behind a folder that is closed": ("cargo test\n", "./build.sh: 1: cargo: Permission denied\n", "cargo"),
     "zsh": ("cargo test\n", "./build.sh:1: command not found: cargo\n", "cargo"),
