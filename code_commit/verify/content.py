@@ -125,12 +125,16 @@ def _lost_form(line: str, *, is_ascii: bool) -> str:
 
 
 def find_doubling(change: FileChange | EditBlock, old: str | None) -> Suspicion | None:
-    """Return the finding that most of a file's lines, which it has once, come twice, one time after the other."""
+    """Return the finding that most of a file's lines, which it has once, come twice, one time after the other.
+
+    The first of them begins it again: what is copied within a file stands below its head, or below YAML's `---`.
+    """
     if not isinstance(change, FileReplacement) or old is None or 2 * len(change.content) < 3 * len(old):
         return None
     counts = Counter(line for line in map(str.strip, old.split("\n")) if _WORD.search(line))
     places: dict[str, list[int]] = {line: [] for line, number in counts.items() if number == 1}
-    for number, line in enumerate(map(str.strip, change.content.split("\n"))):
+    lines = [line.strip() for line in change.content.split("\n")]
+    for number, line in enumerate(lines):
         if line in places:
             places[line].append(number)
     kept = [found for found in places.values() if found]
@@ -140,8 +144,9 @@ def find_doubling(change: FileChange | EditBlock, old: str | None) -> Suspicion 
     start = min(second for _, second, *_ in twice)
     if max(first for first, *_ in twice) > start or next(parts_of(change, old)).is_data:
         return None
-    said = change.content.split("\n")[start].strip()
-    fact = f"all of it comes twice: '{quoted(said)}' begins it again"
+    if kept[0][1:2] != [start] or lines[start - 1] == "---" not in lines[: kept[0][0]]:
+        return None
+    fact = f"all of it comes twice: '{quoted(lines[start])}' begins it again"
     return Suspicion(change.line and change.line + 1 + start, fact, "send the file once", rule="repeated")
 
 

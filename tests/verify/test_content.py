@@ -570,6 +570,21 @@ def test_lines_that_come_twice_one_by_one_or_in_part_are_no_file_that_comes_twic
         assert find_doubling(FileReplacement("a.py", new, 3), old) is None
 
 
+KIND = "".join(f"  field{number}: {number}\n" for number in range(20))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (f"kind: A\nname: a\n{KIND}", "{old}---\nkind: A\nname: b\n" + KIND),
+        (f"services:\n a:\n{KIND}", "{old} b:\n" + KIND),
+    ],
+)
+def test_a_part_that_is_copied_below_a_file_s_head_or_as_another_document_is_no_file_that_comes_twice(old, new):
+    assert find_doubling(FileReplacement("a.yaml", new.format(old=old), 3), old) is None
+    assert find_doubling(FileReplacement("a.yaml", f"---\n{old}---\n{old}", 3), f"---\n{old}") is not None
+
+
 def test_other_losses_of_characters_are_none():
     turned = FRENCH.translate(str.maketrans("éôàÀ\u2019\u2014", "èöáÁ\u2018\u2013"))
     for new in (turned, FRENCH.replace("é", "e"), "The coffee\nis closed.\nx = 1\n", "Le cafe est ferme.\nx = 1\n"):
