@@ -51,7 +51,10 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def _adds_backslashes(part: Part) -> bool:
-    """Tell whether lines come again with backslashes before some signs, and none with such a sign as it was."""
+    """Tell whether lines come again with a backslash before each of some signs, and none with such a sign as it was.
+
+    Code that lacked backslashes has others of these signs: quotes around its strings, dots outside of its patterns.
+    """
     if "\\" not in part.new or part.is_document:
         return False
     lines, old = ({*text.split("\n")} for text in (part.new, part.old or ""))
@@ -61,7 +64,8 @@ def _adds_backslashes(part: Part) -> bool:
     signs = {sign for line, was in pairs for sign in {*_ESCAPES.findall(line)} - {*_ESCAPES.findall(was)}}
     signs |= {'"'} if "\\" in signs else set()  # what doubles backslashes writes a string
     marked = [line for line in old if not signs.isdisjoint(line)]
-    are_all = 2 * len(pairs) >= len(marked) and lines.isdisjoint(marked)
+    has_bare = any(not signs.isdisjoint(_ESCAPES.sub("", line)) for line, _ in pairs)
+    are_all = 2 * len(pairs) >= len(marked) and lines.isdisjoint(marked) and not has_bare
     return len(pairs) >= _FEW_AGAIN and signs != set() and are_all
 
 

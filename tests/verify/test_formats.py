@@ -196,6 +196,9 @@ RIGHT = {
         "a('b\\.c')\nb('d\\.e')\nimport os.path\n",
         "a('b.c')\nb('d.e')\nimport os.path\n",
     ),
+    "escapes of a pattern's only dots": ("a.py", "a.b('c\\.d')\na.b('e\\.f')\n", "a.b('c.d')\na.b('e.f')\n"),
+    "quotes that a string lacked": ("a.c", 'a("b \\"c\\"");\nd("\\"e\\"");\n', 'a("b "c"");\nd(""e"");\n'),
+    "backslashes that a string lacked": ("a.py", 'A = "\\\\d"\nB = "\\\\w"\n', 'A = "\\d"\nB = "\\w"\n'),
     "escapes in a document": ("a.md", "get\\_id and user\\_id\nuser\\_name\n", "get_id and user_id\nuser_name\n"),
     "lines in a string": (
         "a.py",
