@@ -24,6 +24,8 @@ _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
 _ERASED = "\x18"  # marks the erased rest of a line: CAN, which no reader uses
 _UP = "\x19"  # stands around the number of lines that the cursor goes up: EM
 _MOST_UP, _WIDEST_GAP = 4, 100  # digits; blanks before what stands below the end of a longer line
+_TELLS_FAILURE = r"(?i)(?<!\b0 )(?<!\bno )(?:error|fail|fatal|panic|exception|traceback)(?!\w*: *0\b)|[\u2715-\u2718]"
+_LOOKED_AT = 200  # characters of a line, whether it tells a failure
 
 TAIL_BYTES = 262_144  # of an output that is searched for the lines to show
 _TAIL_LINES = 12
@@ -32,19 +34,26 @@ TERMINAL = "/dev/tty"  # the user's own terminal, wherever the streams of this p
 
 
 def render(output: bytes) -> str:
-    """Return the text that a terminal finally shows: without escapes, broken UTF-8 replaced."""
+    """Return the text that a terminal finally shows: without escapes, broken UTF-8 replaced.
+
+    A line that tells a failure stays, whatever is drawn anew over it: another program may have written it meanwhile,
+    and a terminal with fewer lines has moved it out of reach.
+    """
     text = output.decode("utf-8", "replace").replace("\r\n", "\n")
     if not re.search(_REWRITES, text):
         return text
     rows: list[str | list[str]] = []
-    row, padded = 0, set[int]()
+    row, top, padded, goes_up = 0, 0, set[int](), re.search(r"[\[\x9b]\d*[AF]", text) is not None
     for line in text.split("\n"):
         rows += [""] * (row == len(rows))
         if rows[row] or re.search(_REWRITES, line):
             marked = re.sub(ESCAPE_SEQUENCE, _marked, line.replace(_UP, ""))
             column, pieces = 0, re.split(rf"{_UP}(\d+){_UP}", marked)
             for up, piece in zip(["0", *pieces[1::2]], pieces[::2], strict=True):
-                row = max(0, row - int(up))
+                if int(up):
+                    top = row + 1 if _tells_failure(rows[row]) else top
+                    row = max(top, row - int(up))
+                    rows += [""] * (row == len(rows))
                 here = rows[row]
                 cells = rows[row] = here if isinstance(here, list) else list(here)
                 padded |= {row} if "\r" in piece else set()
@@ -52,10 +61,15 @@ def render(output: bytes) -> str:
         else:
             rows[row] = line
         row += 1
+        top = row if goes_up and _tells_failure(rows[row - 1]) else top
     while len(rows) > row and not rows[-1]:
         rows.pop()
     lines = map("".join, rows)
     return "\n".join(line.rstrip(" ") if number in padded else line for number, line in enumerate(lines))
+
+
+def _tells_failure(row: Sequence[str]) -> bool:
+    return re.search(_TELLS_FAILURE, "".join(row[:_LOOKED_AT])) is not None
 
 
 def _draw(cells: list[str], piece: str, column: int) -> int:

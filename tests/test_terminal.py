@@ -32,6 +32,12 @@ SETTLED = {
     "the end above": (b"a\nb\nc\x1b[A\rd", "a\nd\nc"),
     "marks of our own": (b"x\na\x19\x19b\x199\x19c\x1b[1A\x19\x192\n", "x   2\nab9c"),
     "above the top": (b"a\x1b[9999A\rb\x1b[99999A\x1b[9;9Ac\n", "bc\n"),
+    "a failure within what is drawn anew": (
+        b"a 1\nb 1\nx.c:3: error: y\n\x1b[2A\x1b[2Ka 2\n\x1b[2Kb 2\n",
+        "a 1\nb 1\nx.c:3: error: y\na 2\nb 2\n",
+    ),
+    "a failure where the cursor goes up": (b"a\nb FAILED\x1b[A\rc\n", "a\nb FAILED\nc\n"),
+    "no failure": (b"0 failed, errors: 0\n\x1b[A\r0 failed, errors: 0, 1 ok\n", "0 failed, errors: 0, 1 ok\n"),
     "no final newline": (b"a\r\x1b[Kb", "b"),
 }
 
