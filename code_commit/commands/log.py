@@ -220,6 +220,7 @@ def _print_stats(project: Project, out: str, *, as_json: bool) -> None:
             run,
             Status.NOT_VERIFIED if folder.name in unverified else status_of(run),
             results[folder.name].cost if folder.name in results else run.cost,
+            has_more_runs=folder.name in results and results[folder.name].has_more_runs,
         )
         for folder, run in runs
         if isinstance(run, RunRecord)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from code_commit.exchange import Cost
 from code_commit.files import load_json, read_regular_file
 from code_commit.runs.record import require_finite
+from code_commit.runs.words import cost_in_words
 from code_commit.status import Status, status_in_words
 
 T = TypeVar("T")
@@ -81,6 +82,17 @@ class Result:
         """Whether each answer has a price, and each start that was lost a limit."""
         is_told = self.cost_usd is not None or not self.attempts
         return is_told and all(most is not None for _, most in self.runs.values())
+
+    @property
+    def has_more_runs(self) -> bool:
+        """Whether the cost includes that of another run, or of a start that was lost; all else is of `run` alone."""
+        return any(any(cost != 0 for cost in costs) for run, costs in self.runs.items() if run != self.run)
+
+    @property
+    def cost_in_words(self) -> str:
+        """Return `$0.24`, or `$0.24 in all runs` where the attempts are those of the latest; "" for no cost."""
+        cost = cost_in_words(self.cost, short=True)
+        return f"{cost} in all runs" if cost and self.has_more_runs else cost
 
     def with_runs(self, runs: Mapping[str, tuple[float | None, float | None]]) -> "Result":
         """Return the result of a task whose runs have cost this."""

@@ -20,6 +20,7 @@ T = TypeVar("T")
 _USUAL_ATTEMPTS = 4
 _USUAL_ENDS = [each for each in Status if each.is_recorded and each.is_final and each is not Status.SUCCESS]
 _NOT_JUDGED = [each for each in Status if not each.is_judged]
+_OF_ALL = " of all runs"  # the cost, where the other numbers are those of each task's latest run
 _NORMAL_QUANTILE = 1.959964  # of 97.5 %
 
 
@@ -37,8 +38,9 @@ class ModelStats(NamedTuple):
     `dry_run`. `rejected` counts the rejected answers by rule: one that broke several counts for each. `edits` counts
     the files sent as edits, `edits_that_fit` those whose places were found. Tokens, cost and time include the choices
     of files, also those of this model without a run; these are in no median. The cost of a fleet's task is that of all
-    its runs. `unknown_costs` counts the answers and
-    choices whose price is not known, `unsettled_usd` is the highest cost of calls whose cost no reply tells.
+    its runs, all else is of its latest one: `has_more_runs` says that there were others. `unknown_costs` counts the
+    answers and choices whose price is not known, `unsettled_usd` is the highest cost of calls whose cost no reply
+    tells.
     """
 
     model: str
@@ -55,6 +57,7 @@ class ModelStats(NamedTuple):
     llm_seconds: Sum
     build_seconds: Sum
     unsettled_usd: float
+    has_more_runs: bool = False
 
 
 def runs_of_fleet(out: Path) -> list[Path]:
@@ -66,11 +69,12 @@ def runs_of_fleet(out: Path) -> list[Path]:
 
 
 class StatsRun(NamedTuple):
-    """A run with its status and its cost; that of a fleet's task is the cost of all its runs."""
+    """A run with its status and its cost; that of a fleet's task is the cost of all its runs, which may be more."""
 
     record: RunRecord
     status: Status
     cost: Cost
+    has_more_runs: bool = False
 
 
 def collect(runs: Iterable[StatsRun]) -> list[ModelStats]:
@@ -85,9 +89,9 @@ def collect(runs: Iterable[StatsRun]) -> list[ModelStats]:
 
 
 def _add_up(model: str, records: Sequence[StatsRun]) -> ModelStats:
-    ends = [(record, Status.DRY_RUN if record.options.get("dry_run") else status) for record, status, _ in records]
+    ends = [(record, Status.DRY_RUN if record.options.get("dry_run") else status) for record, status, *_ in records]
     ends = [(record, end) for record, end in ends if record.is_main]
-    runs, alone = [run for run, _ in ends], [record for record, _, _ in records if not record.is_main]
+    runs, alone = [run for run, _ in ends], [record for record, *_ in records if not record.is_main]
     choices = [run.choice for run in runs if run.choice] + [record.as_choice for record in alone]
     answers = [attempt for run in runs for attempt in run.attempts]
     rejected = [attempt for attempt in answers if attempt.verdict == "rejected"]
@@ -116,6 +120,7 @@ def _add_up(model: str, records: Sequence[StatsRun]) -> ModelStats:
         llm_seconds=added(lambda run: run.totals.llm_seconds or None),
         build_seconds=added(lambda run: run.totals.build_seconds or None),
         unsettled_usd=cost.unsettled,
+        has_more_runs=any(run.has_more_runs for run in records),
     )
 
 
@@ -178,7 +183,8 @@ def _rows(models: Sequence[ModelStats]) -> Iterator[list[str]]:
         yield ["  that fit", *(_number(stats.edits_that_fit) for stats in models)]
     for label, name, words in _SUMS:
         sums = [getattr(stats, name) for stats in models]
-        yield [label, *(words(numbers["total"]) for numbers in sums)]
+        is_of_more = name == "cost_usd" and any(stats.has_more_runs for stats in models)
+        yield [f"{label}{_OF_ALL * is_of_more}", *(words(numbers["total"]) for numbers in sums)]
         yield ["  median of a run", *(words(numbers["median"]) for numbers in sums)]
     if any(stats.unsettled_usd for stats in models):
         yield ["  unsettled, at most", *(dollars(stats.unsettled_usd or None) for stats in models)]
@@ -190,6 +196,7 @@ class LabelStats(NamedTuple):
 
     Trials that were not set up, or that the machine failed, are counted in `not_set_up` and in no other number but
     the costs, which are those of all runs: `cost_usd` what was settled, `unsettled_usd` what may be paid beside it.
+    All else is of each trial's latest run: `has_more_runs` says that there were others.
     `pass_at_1` is the share of tasks that one trial solves, `interval` its Wilson interval of 95 %, as if each task had
     been tried once; `pass_at_k` the share that one of `k` trials solves, `k` being the most trials of a task.
     `cost_per_solved`, of what was settled, is None where a cost is not known, or nothing solved.
@@ -212,6 +219,7 @@ class LabelStats(NamedTuple):
     output_tokens: int
     seconds: float
     attempts: int
+    has_more_runs: bool
 
 
 class Comparison(NamedTuple):
@@ -273,6 +281,7 @@ def _label(label: str, trials: Sequence[Result]) -> LabelStats:
         output_tokens=sum(trial.output_tokens for trial in judged),
         seconds=sum(trial.seconds for trial in judged),
         attempts=sum(trial.attempts for trial in judged),
+        has_more_runs=any(trial.has_more_runs for trial in trials),
     )
 
 
@@ -296,7 +305,8 @@ def _label_rows(labels: Sequence[LabelStats]) -> Iterator[list[str]]:
     yield ["  95 % interval", *(" to ".join(map(_percent, each.interval or [None])) for each in labels)]
     if any(each.k > 1 for each in labels):
         yield ["pass@k", *(f"{_percent(each.pass_at_k)} (k = {each.k})" for each in labels)]
-    yield ["cost", *(cost_in_cell(Cost(each.cost_usd, each.unsettled_usd), short=True) for each in labels)]
+    of_all = _OF_ALL * any(each.has_more_runs for each in labels)
+    yield [f"cost{of_all}", *(cost_in_cell(Cost(each.cost_usd, each.unsettled_usd), short=True) for each in labels)]
     yield [f"  for each {green}", *(dollars(each.cost_per_solved, short=True) for each in labels)]
     yield ["tokens in", *(_number(each.input_tokens) for each in labels)]
     yield ["tokens out", *(_number(each.output_tokens) for each in labels)]

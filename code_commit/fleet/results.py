@@ -63,7 +63,8 @@ class TaskOutcome(NamedTuple):
 class FleetTotals:
     """Sums over the results of so many tasks, and the costs of all runs, but for those of `unknown_costs` tasks.
 
-    `built` counts those with a build.patch.
+    `built` counts those with a build.patch. The attempts are those of each task's latest run: `has_more_runs` says that
+    there were others.
     """
 
     tasks: int
@@ -75,6 +76,7 @@ class FleetTotals:
     unsettled_usd: float = 0.0
     unknown_costs: int = 0
     built: int = 0
+    has_more_runs: bool = False
 
     def add(self, result: Result) -> None:
         self.done += 1
@@ -85,6 +87,7 @@ class FleetTotals:
         self.cost_usd += result.cost_usd or 0.0
         self.unsettled_usd += result.unsettled_usd
         self.unknown_costs += not result.is_cost_known
+        self.has_more_runs |= result.has_more_runs
 
     def set_cost(self, cost: Cost) -> None:
         self.cost_usd, self.unsettled_usd = cost.settled or 0.0, cost.unsettled
@@ -101,6 +104,7 @@ class FleetTotals:
     def cost(self) -> str:
         """Return `$0.31`, `$0.31 and 2 tasks of unknown cost`, or `cost unknown` where no cost is known."""
         known = cost_in_words(self.known, short=True)
+        known += " in all runs" if known and self.has_more_runs else ""
         unknown = f"{count(self.unknown_costs, 'task')} of unknown cost" if self.unknown_costs else ""
         return " and ".join(filter(None, [known, unknown])) if known else "cost unknown"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 from code_commit.commands.results import Result
 from code_commit.fleet.results import PAGE, FleetTotals
 from code_commit.runs.progress import print_lines, start_live
-from code_commit.runs.words import cost_in_cell, cost_in_words, count, duration
+from code_commit.runs.words import cost_in_cell, count, duration
 from code_commit.status import Status
 from code_commit.terminal import is_live_terminal, shown
 
@@ -59,7 +59,7 @@ class FleetTable:
             took = f" in attempt {result.attempts} after {duration(result.seconds)}"
         elif result.attempts:
             took = f" after {count(result.attempts, 'attempt')}{took}"
-        price = f", {cost}" if (cost := cost_in_words(result.cost, short=True)) else ""
+        price = f", {cost}" if (cost := result.cost_in_words) else ""
         ending = f"{result.word}{took}{price}"
         why = "" if result.is_green else f": {result.reason}"
         self.say(

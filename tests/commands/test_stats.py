@@ -140,6 +140,7 @@ def result(task: str, label: str, trial: int, status: str, **more) -> str:
         "status": status,
         "exit_code": 0,
         "verified": True,
+        "run": "r",
     }
     line |= {} if status == "success" else {"exit_code": 2 if status == "not_set_up" else 1}
     numbers = {"cost_usd": 0.25, "input_tokens": 1000, "output_tokens": 100, "seconds": 30.0, "attempts": 2}
@@ -291,9 +292,9 @@ def test_each_sum_has_each_run_once_and_each_choice_in_the_run_that_follows_it_o
     chosen, followed_by_none = asked("c", 1, "rollup", 1.0), asked("d", 4, "rollup", 4.0, 4.0)
     runs = [chosen, asked("r", 2, "run", 2.0, 2.0, chosen.record.as_choice), followed_by_none]
     runs += [asked("s", 8, "run", None), asked("t", 16, "run", None, 16.0), (last := asked("e", 32, "rollup", None))]
-    killed, _, _ = asked("k", 64, "run", 64.0, 0.0, last.record.as_choice)
+    killed, *_ = asked("k", 64, "run", 64.0, 0.0, last.record.as_choice)
     killed.attempts, killed.first_build = [], killed.attempts[0].build  # before it asked
-    free, _, _ = asked("f", 1, "run", 0.0)
+    free, *_ = asked("f", 1, "run", 0.0)
     free.attempts[0].model = "free"
     (of_free, *others) = collect(
         [*runs, StatsRun(killed, Status.KILLED, killed.cost), StatsRun(free, free.status, free.cost)]
@@ -315,13 +316,21 @@ def test_each_sum_has_each_run_once_and_each_choice_in_the_run_that_follows_it_o
 
 
 def test_the_cost_is_that_of_all_runs_of_a_task_and_an_answer_counts_once_for_each_rule():
-    record, status, _ = asked("r", 1, "run", 1.0)
+    record, status, *_ = asked("r", 1, "run", 1.0)
     rules = ["outside", "outside", "protected"]
     record.attempts[0].verdict, record.attempts[0].edits = "rejected", 8
     record.attempts[0].rejections = [Violation("a", 1, rule, "no") for rule in (*rules, "no-match")]
-    (stats,) = collect([StatsRun(record, status, Cost(16.0, 32.0))])
+    (stats,) = collect([StatsRun(record, status, Cost(16.0, 32.0), has_more_runs=True)])
+    assert (stats.has_more_runs, "\ncost of all runs" in stats_table([stats], 80)) == (True, True)
     assert (stats.cost_usd, stats.unsettled_usd) == (Sum(total=16.0, median=1.0), 32.0)
     assert (stats.rejected, stats.edits_that_fit) == ({"no-match": 1, "outside": 1, "protected": 1}, 7)
+
+
+def test_a_label_says_where_its_cost_is_of_more_runs_than_its_other_numbers():
+    run = Result("a", "d", "success", 0, attempts=1, model="m", run="r", input_tokens=8)
+    for runs, more in (({"r": (1.0, 0.0)}, False), ({"r": (1.0, 0.0), "s": (2.0, 0.0)}, True)):
+        labels = Comparison.of([run.with_runs(runs)])
+        assert (labels.labels[0].has_more_runs, "\ncost of all runs  " in labels.table(80)) == (more, more)
 
 
 CALL = {"input": 9_000, "cached_input": 0, "cache_write": 0, "output": 1_000, "reasoning": 0}

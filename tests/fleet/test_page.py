@@ -32,6 +32,15 @@ def test_each_task_has_a_row_the_failed_ones_first(out):
     assert "3 not done: rerun the same command to continue with them" in page
 
 
+def test_a_cost_of_more_runs_than_the_latest_is_told_to_be_that(out):
+    again = Result("e", "d", "success", 0, attempts=1, run="r").with_runs({"r": (0.5, 0.0), "s": (1.0, 0.0)})
+    write_pages(out, "abfgh", load_results(out) | {"e": again})
+    text = " ".join(re.sub("<.*?>", " ", (out / "index.html").read_text()).split())
+    assert "7 attempts · $3.25 in all runs" in text
+    assert "green e 1 - $1.50 in all runs 0.0 s" in text
+    assert text.count("in all runs") == 2
+
+
 def test_equal_patches_of_repositories_stand_together_and_each_names_the_one_to_read(tmp_path):
     out = tmp_path / "out"
     with results_folder(out):

@@ -367,7 +367,8 @@ def test_each_sum_of_a_fleet_has_each_result_once():
     for result in results:
         totals.add(result)
     ends = Counter({"success": 1, "build_failed": 2, "not_set_up": 1})
-    assert totals == FleetTotals(8, 4, 1, ends, 7, cost_usd=45.0, unsettled_usd=338.0, unknown_costs=2, built=1)
+    sums = {"cost_usd": 45.0, "unsettled_usd": 338.0, "unknown_costs": 2, "built": 1, "has_more_runs": True}
+    assert totals == FleetTotals(8, 4, 1, ends, 7, **sums)
     assert totals.known == Cost(45.0, 338.0)
     totals.set_cost(Cost(1.0, 2.0))
     assert totals.known == Cost(1.0, 2.0)

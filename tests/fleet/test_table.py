@@ -4,6 +4,7 @@ import io
 import shlex
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,18 @@ def test_without_a_terminal_each_result_is_a_line_and_the_end_has_the_sums():
     assert lines == LINES
     sums = "1 of 4 tasks green, 1 build failed, 1 not set up, 1 not done"
     assert end == f"{sums}: $0.50 and 1 task of unknown cost, 0.0 s. Page: out/index.html"
+
+
+def test_a_cost_of_more_runs_than_the_attempts_are_of_is_told_to_be_that():
+    stream, again = io.StringIO(), replace(GREEN, run="r")
+    with FleetTable(3, stream=stream) as table:
+        table.report(again.with_runs({"r": (0.5, 0.0), "earlier version": (0.0, 0.0)}))
+        table.report(again.with_runs({"r": (0.5, 0.0), "s": (0.25, 0.0)}))
+        table.report(again.with_runs({"r": (0.5, 0.0), "lost": (0.0, None)}))
+    table.close(Path("out"))
+    *lines, end = stream.getvalue().splitlines()
+    assert [line.rpartition(", ")[2] for line in lines] == ["$0.50", "$0.75 in all runs", "$0.50 in all runs"]
+    assert ": $1.75 in all runs and 1 task of unknown cost, " in end
 
 
 def test_small_costs_are_not_printed_as_0_and_changing_builds_are_told():
