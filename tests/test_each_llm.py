@@ -244,6 +244,7 @@ def test_each_lost_answer_counts_once_with_its_highest_cost_or_as_one_without_a_
         assert near(unsettled if sums is record["totals"] else sum(unsettled), sum(most) if is_priced else 0.0)
     if record["error"]:
         assert record["error"]["may_be_paid"]
+        assert done.json["error"] == record["error"]
     told = "unsettled" if is_priced else "2 lost answers that may have been paid for, price unknown"
     assert told in done.err
     assert told in case.log(record["run"])
