@@ -154,7 +154,9 @@ def run(arguments: Arguments) -> int:
         if found.unknown:
             progress.error(f"missing from the diff, as the log no longer has their content: {', '.join(found.unknown)}")
         elif not found.changes:
-            progress.say(f"{folder.name} changed nothing{' there' if arguments.paths else ''}")
+            unknown = [path for path in arguments.paths if not (project.has(path) or re.search(r"[*?[]", path))]
+            nowhere = f", where no file is: {listed(unknown)}" if unknown else ""
+            progress.say(f"{folder.name} changed nothing{' there' if arguments.paths else ''}{nowhere}")
         elif changed:
             record = read_run(folder)
             end = record.taken_back if isinstance(record, RunRecord) else ""

@@ -113,7 +113,13 @@ def _prepare(project: Project, arguments: Arguments) -> tuple[Path, UndoScope, l
     found = (find_run_folders(project, arguments.run)[-1], []) if arguments.run else _find_latest(project)
     target, idle = found
     if not changed_files(target):
-        raise NotSetUpError(f"{shown(target.name)} changed no file: there is nothing to undo")
+        undoable = _latest_that_changed(find_run_folders(project))
+        way = (
+            f"; code-commit undo {undoable} undoes the latest run that did"
+            if undoable
+            else ": there is nothing to undo"
+        )
+        raise NotSetUpError(f"{shown(target.name)} changed no file{way}")
     since = _transactions_before(arguments.attempt, target)
     scope = UndoScope(_matching(arguments.path, target, since) if arguments.path else None, since)
     try:
@@ -183,9 +189,16 @@ def _find_latest(project: Project) -> tuple[Path, list[RunRecord]]:
     latest, _ = found
     if changed_files(latest):
         return found
-    before = next((shown(folder.name) for folder in reversed(standing) if changed_files(folder)), "")
+    before = _latest_that_changed(standing)
     way = f"to undo the run before it, run code-commit undo {before}" if before else "there is nothing to undo"
     raise NotSetUpError(f"{shown(latest.name)}, the latest run that applied an answer, changed no file; {way}")
+
+
+def _latest_that_changed(folders: Sequence[Path]) -> str:
+    """Return the name of the latest of these runs that changed a file and is not undone, "" for none."""
+    return next(
+        (shown(folder.name) for folder in reversed(folders) if changed_files(folder) and is_standing(folder)), ""
+    )
 
 
 def _chain(folder: Path) -> list[tuple[Path, RunRecord]]:

@@ -473,6 +473,19 @@ def test_what_a_dry_run_would_apply_is_applied_by_the_command_that_it_names(
     assert (done.returncode, (root / "ok.txt").read_text()) == (0, "ok\n"), done.stderr
 
 
+def test_an_undo_of_a_dry_run_names_the_run_that_can_be_undone(root: Path, run_code_commit: Run):
+    answer = "^^^ok.txt\nok\n^^^end\n"
+    for more in (["--dry-run"], [], ["--dry-run"]):
+        assert run_code_commit(root, *recorded(root, answer), *more).returncode == 0
+    first, second, _ = sorted(path.name for path in (root / "agent-config/logs").iterdir())
+    for name, told in {"-1": f"; code-commit undo {second} undoes the latest run that did\n", first: "undoes"}.items():
+        done = run_code_commit(root, "undo", name)
+        assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+    assert run_code_commit(root, "undo").returncode == 0
+    done = run_code_commit(root, "undo", "-2")
+    assert (done.returncode, done.stderr.endswith(" changed no file: there is nothing to undo\n")) == (2, True)
+
+
 def test_a_dry_run_asks_once(root: Path, run_code_commit: Run):
     done = run_code_commit(root, *recorded(root, "no blocks", RESPONSE), "--dry-run")
     assert done.returncode == 4

@@ -249,8 +249,13 @@ def test_a_part_of_the_diff_and_its_numbers(root: Path, run_code_commit: Run):
         f"{root}/*",
     ):
         assert "--- a/gone.txt\n" in run_code_commit(root, "diff", "latest", "--", pattern).stdout, pattern
-    done = run_code_commit(root, "diff", "--", "elsewhere/")
-    assert (done.returncode, done.stdout, "changed nothing there" in done.stderr) == (0, "", True)
+    for path, told in {
+        "build.sh": " changed nothing there\n",
+        "*.py": " changed nothing there\n",
+        "elsewhere/": " changed nothing there, where no file is: elsewhere/\n",
+    }.items():
+        done = run_code_commit(root, "diff", "--", path)
+        assert (done.returncode, done.stdout, done.stderr.endswith(told)) == (0, "", True), done.stderr
     for path, words in {"../gone.txt": "lies outside", "/etc": "lies outside", ":!gone.txt": "pathspec magic"}.items():
         done = run_code_commit(root, "diff", "--", path)
         assert (done.returncode, done.stdout, words in done.stderr) == (2, "", True), "it is not said to be unchanged"
