@@ -56,8 +56,9 @@ Or write the task into {AGENT_CONFIG}/query.txt, then:
 code-commit rollup; code-commit check; code-commit"""
 _GET_KEY = f"""\
 Put an API key into {AGENT_CONFIG}/gemini-key.txt, openai-key.txt or
-     anthropic-key.txt, and chmod 600 it. For any other server: chat-key.txt,
-     and model = "chat:NAME" and base_url in {AGENT_CONFIG}/config.toml."""
+     anthropic-key.txt, and chmod 600 it. For any other server, also one of your
+     own without a key: model = "chat:NAME" and base_url in
+     {AGENT_CONFIG}/config.toml, and chat-key.txt if it wants a key."""
 _NAME_MODEL = """\
 The key from {} is for a server that you name: add
      --model chat:NAME --base-url URL to the next command."""
