@@ -174,6 +174,15 @@ def test_a_failed_run_shows_the_end_of_its_build_first(project_folder: Path, run
     assert text.index("From the build output") < text.index("Changes of the whole run") < text.index("Build output")
 
 
+def test_what_attempts_say_and_change_alike_is_shown_once(project_folder: Path, run_code_commit: Run):
+    (project_folder / "build.sh").write_text("#!/bin/sh\nexit 1\n")
+    answers = ["I see.\n^^^ok.txt\nwrong\n^^^end\n", "Then so.\n^^^ok.txt\nok\n^^^end\n"]
+    recorded_run(project_folder, run_code_commit, [*answers, *answers])
+    text = Page(page_of(project_folder)).text
+    assert [text.count(said) for said in ("I see.", "Then so.")] == [1, 1]
+    assert [text.count(f"The same as in attempt {number}.") for number in (1, 2, 3)] == [1, 2, 0]
+
+
 def test_a_rejected_run_shows_what_to_do_next(project_folder: Path, run_code_commit: Run):
     answer = ["^^^build.sh\nexit 0\n^^^end\n"]
     done = run_code_commit(project_folder, *recorded(project_folder, *answer), "--on-rejected", "stop")
