@@ -90,11 +90,16 @@ def _ends_run(run: Run, attempt: Attempt, rejection: RejectedResponseError) -> b
     settings, earlier = run.plan.settings, run.log.record.attempts[: attempt.number - 1]
     asks = isinstance(rejection, FilesAskedError)
     is_last = attempt.number == most_attempts(settings) or (settings.on_rejected == "stop" and not asks)
-    was_told = attempt.incomplete and earlier and earlier[-1].incomplete
+    was_told = bool(earlier) and _is_not_whole(attempt) and _is_not_whole(earlier[-1])
     ends = bool(is_last or was_told or isinstance(rejection, NotApprovedError))
     if ends and not asks and attempt.reasons in [done.reasons for done in earlier]:
         rejection.name_reason(rejection_of(attempt))
     return ends
+
+
+def _is_not_whole(attempt: Attempt) -> bool:
+    """Tell whether the API called an answer incomplete, or all of it is thoughts, which is the fault of no line."""
+    return bool(attempt.incomplete) or any(each.rule == "thoughts" and not each.line for each in attempt.rejections)
 
 
 def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRecord:

@@ -330,6 +330,22 @@ def test_two_empty_answers_in_a_row_end_the_run_and_are_paid_for(project_folder:
     assert record.totals.usage.output == 3 * Answer().output_tokens
 
 
+THOUGHTS = "<think>only thoughts</think>"
+
+
+@pytest.mark.parametrize("first", [THOUGHTS, "", "<think>some that never end"])
+@pytest.mark.parametrize("second", [THOUGHTS, ""])
+def test_two_answers_without_more_than_thoughts_end_the_run(first, second, project_folder: Path, run_code_commit: Run):
+    recorded(project_folder, "no block", first, second, RIGHT)
+    done = run_code_commit(project_folder, "--model", "replay:agent-config/recorded")
+    assert (done.returncode, len(list(the_log(project_folder).glob("*-query.txt")))) == (4, 3), done.stderr
+
+
+def test_thoughts_with_words_after_them_are_an_answer_to_repair(project_folder: Path, run_code_commit: Run):
+    recorded(project_folder, THOUGHTS, f"{THOUGHTS}\nDone.", THOUGHTS, RIGHT)
+    assert run_code_commit(project_folder, "--model", "replay:agent-config/recorded").returncode == 0
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGHUP, 129), (signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_build_and_the_run(number, code, project_folder: Path):
     recorded(project_folder, RIGHT)
