@@ -157,14 +157,21 @@ def test_resume_passes_over_settings_of_a_project_that_a_run_refuses(line, proje
     assert load_settings(project, {}, {}, logged)._replace(sources={}) == Settings("chat:m")
 
 
-@pytest.mark.parametrize(
-    ("value", "is_read"), [("off", False), ("No", False), ("on", True), ("", True), ("/none", None)]
-)
+SWITCH = {"off": False, "No": False, "false": False, "0": False, "on": True, "YES": True, "true": True, "1": True}
+
+
+@pytest.mark.parametrize(("value", "is_read"), {**SWITCH, "": True, "/none": None}.items())
 def test_the_variable_that_turns_it_off_is_a_switch(value, is_read, project, user):
     write(user, "max_repairs = 9\n")
     variables = {"CODE_COMMIT_USER_SETTINGS": value}
     with pytest.raises(NotSetUpError, match="must be off or on") if is_read is None else nullcontext():
         assert load_settings(project, {}, variables).max_repairs == (9 if is_read else 3)
+
+
+def test_the_document_names_every_value_of_that_switch():
+    document = (Path(__file__).parents[1] / "docs" / "settings.md").read_text("utf-8")
+    told = document.partition("- `CODE_COMMIT_USER_SETTINGS=off`")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", told)) == {value.lower() for value in SWITCH} == BOOLEANS.keys() - {""}
 
 
 def test_what_is_wrong_in_it_is_told_with_its_path(project, user):
