@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 import sys
 from contextlib import nullcontext
@@ -19,7 +20,7 @@ from code_commit.llm.keys import find_secrets, load_keys
 from code_commit.llm.models import check_base_url, choose_model
 from code_commit.llm.vendor import ApiKey, LlmConfig
 from code_commit.project import Project, find_project, find_user_folder
-from code_commit.settings import COMMAND_LINE, ENVIRONMENT, LOG, USER, Facet, Price, Settings, settings_for
+from code_commit.settings import BOOLEANS, COMMAND_LINE, ENVIRONMENT, LOG, USER, Facet, Price, Settings, settings_for
 from code_commit.sources import explain_overruled, load_settings, read_user_settings
 
 KEY, OTHER_KEY = "sk-user-0123456789", "sk-other-0123456789"
