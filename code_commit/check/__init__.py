@@ -29,10 +29,10 @@ from code_commit.errors import TASK, Message, Named, NoKeyError, NotSetUpError, 
 from code_commit.files import is_folder
 from code_commit.git import UnansweredError
 from code_commit.llm.addresses import require_address
-from code_commit.llm.certificates import require_certificate
+from code_commit.llm.certificates import VARIABLES, require_authorities, require_certificate
 from code_commit.llm.keys import Keys, choose_selector, find_secrets, key_of, load_keys
 from code_commit.llm.local import find_server, with_window
-from code_commit.llm.models import bound_base_url, choose_fallback, choose_model, warn_of_model
+from code_commit.llm.models import bound_base_url, check_base_url, choose_fallback, choose_model, warn_of_model
 from code_commit.llm.money import require_price
 from code_commit.llm.programs import words_of
 from code_commit.llm.proxies import proxy_of
@@ -286,10 +286,18 @@ def _check_llms(
     return llm
 
 
+def _check_authorities(report: Report, lead: str = "") -> None:
+    """Read the certificate authorities that variables name, as a request does; say nothing where none does."""
+    if any(map(os.environ.get, VARIABLES)):
+        report.ask(f"{lead}authorities", require_authorities, str)
+
+
 def _check_selector(report: Report, selector: Callable[[], LlmConfig], settings: Settings, inputs: RunInputs) -> None:
     """Check the LLM that chooses files; only its name where none are chosen."""
     if settings.rollup == "select" or (inputs.request and inputs.request.select):
-        report.ask("select model", selector, lambda found: str(found.choice))
+        found = report.ask("select model", selector, lambda found: str(found.choice))
+        if found and check_base_url(found.choice, found.settings).startswith("https:"):
+            _check_authorities(report, "select ")
     else:
         named = partial(choose_model, settings.select_model, setting="select_model")
         report.ask("select model", named, lambda choice: f"{choice}, only for --rollup select and rollup --select")
@@ -320,6 +328,8 @@ def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Proje
     url = report.ask(f"{lead}base URL", lambda: require_address(llm, project, role), lambda url: url or "none")
     if url:
         report.ask(f"{lead}proxy", lambda: proxy_of(url), lambda proxy: "from the environment" if proxy else "none")
+        if keys is not None and url.startswith("https:"):
+            _check_authorities(report, lead)
     with suppress(NotSetUpError):  # another check tells it
         if certificate := reach_of(choice, settings).certificate:
             report.ask(f"{lead}certificate", partial(require_certificate, certificate))

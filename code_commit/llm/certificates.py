@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.errors import NotSetUpError
+from code_commit.terminal import shown
 
 Certificate = tuple[Path, Path | None]  # the client's certificate and its key, which may be in one file
+VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")  # what names authorities in place of the system's
 
 
 def tls_context(base_url: str, certificate: Certificate | None = None) -> Any:
@@ -20,20 +22,37 @@ def tls_context(base_url: str, certificate: Certificate | None = None) -> Any:
 
     if base_url.startswith("http:"):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    file, folder = os.environ.get("SSL_CERT_FILE") or None, os.environ.get("SSL_CERT_DIR") or None
-    hashed_folder = ssl.get_default_verify_paths().openssl_capath
-    if not file and not folder and any(Path(hashed_folder).glob("*.0")):
-        folder = hashed_folder
-    try:
-        if not file and not folder:
-            return _with_certificate(httpx.create_ssl_context(trust_env=False), certificate)
-        context = ssl.create_default_context(cafile=file, capath=folder)
-    except OSError as error:
-        raise NotSetUpError(
-            f"the certificate authorities cannot be read: {error}; check SSL_CERT_FILE and SSL_CERT_DIR"
-        ) from error
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # Python 3.13 sets it: many a company's authority fails it
+    hashed_folder, named = ssl.get_default_verify_paths().openssl_capath, any(map(os.environ.get, VARIABLES))
+    if not named and not any(Path(hashed_folder).glob("*.0")):
+        context = httpx.create_ssl_context(trust_env=False)
+    else:
+        context = _named_authorities() if named else ssl.create_default_context(capath=hashed_folder)
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # Python 3.13 sets it: many a company's authority fails it
     return _with_certificate(context, certificate)
+
+
+def require_authorities() -> str:
+    """Return the variables that name authorities, "" where none does. Raises NotSetUpError if these cannot be read."""
+    names = [name for name in VARIABLES if os.environ.get(name)]
+    if names:
+        _named_authorities()
+    return " and ".join(names)
+
+
+def _named_authorities() -> Any:
+    """Return a context that trusts the authorities which the variables name. Raises NotSetUpError."""
+    import ssl
+
+    file, folder = (os.environ.get(name) or None for name in VARIABLES)
+    if folder and not any(Path(each).is_dir() for each in folder.split(os.pathsep)):  # OpenSSL passes over them
+        told = f"SSL_CERT_DIR names {shown(folder)}, which is no folder"
+        raise NotSetUpError(f"{told}: name one with certificates under their hashes (openssl rehash), or unset it")
+    try:
+        return ssl.create_default_context(cafile=file, capath=folder)
+    except OSError as error:
+        why = "it holds no certificate as PEM" if isinstance(error, ssl.SSLError) else error.strerror
+        told = f"SSL_CERT_FILE names {shown(file or '')}, which cannot be read ({why})"
+        raise NotSetUpError(f"{told}: name a file of authorities as PEM, or unset it") from error
 
 
 def require_certificate(certificate: Certificate) -> None:

@@ -1,5 +1,7 @@
 """The authorities that are trusted, and the client's own certificate."""
 
+import json
+import re
 import ssl
 import subprocess
 
@@ -9,6 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from fake_server import FakeServer
 from tls_server import demanding_server, tls_server
 
+from code_commit import api
 from code_commit.errors import LLMError, NotSetUpError
 
 CHAT = WAYS["chat"]
@@ -42,10 +45,50 @@ def test_an_authority_of_ones_own_by_folder(certificate, monkeypatch, tmp_path):
         assert llm.complete(PROMPT, Listener()).text == "over TLS"
 
 
-def test_authorities_that_cannot_be_read(monkeypatch, tmp_path):
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
-    with pytest.raises(NotSetUpError, match=r"certificate authorities cannot be read: .*SSL_CERT_FILE"):
+UNREADABLE = {
+    "no file": ({"SSL_CERT_FILE": "/none.pem"}, r"SSL_CERT_FILE names /none\.pem, .*\(No such file or directory\)"),
+    "no PEM": ({"SSL_CERT_FILE": __file__}, r"SSL_CERT_FILE names \S*test_certificates\.py, .* no certificate"),
+    "no folder": ({"SSL_CERT_DIR": "/none:/nor"}, r"SSL_CERT_DIR names /none:/nor, which is no folder"),
+}
+HTTPS = ("--model", "chat:m", "--base-url", "https://127.0.0.1:1/v1")
+LOCAL = ("--model", "chat:m", "--base-url", "http://127.0.0.1:1/v1")
+
+
+@pytest.mark.parametrize(("variables", "told"), UNREADABLE.values(), ids=UNREADABLE)
+def test_authorities_that_cannot_be_read(variables, told, monkeypatch, project_folder, run_code_commit):
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    with pytest.raises(NotSetUpError, match=told):
         open_way(CHAT, "https://127.0.0.1:1/v1")
+    (problem,) = api.check(project_folder, model="chat:m", base_url="chat:https://127.0.0.1:1/v1")
+    assert re.search(told, problem)
+    ended = run_code_commit(project_folder, *HTTPS, env=variables)
+    assert (ended.returncode, ended.stdout, (project_folder / "agent-config/logs").exists()) == (2, "", False)
+    assert re.search(told, " ".join(ended.stderr.split()))
+
+
+@pytest.mark.parametrize(
+    ("options", "is_told"),
+    [
+        (HTTPS, "authorities"),
+        ((*LOCAL, "--fallback-model", "openai:o"), "fallback authorities"),
+        ((*LOCAL, "--rollup", "select", "--select-model", "openai:o"), "select authorities"),
+        ((*LOCAL, "--select-model", "openai:o"), ""),
+        (LOCAL, ""),
+        (("--model", "replay:agent-config"), ""),
+    ],
+)
+def test_check_reads_the_authorities_of_each_address_that_needs_them(options, is_told, project_folder, run_code_commit):
+    variables = {"SSL_CERT_FILE": "/none.pem", "OPENAI_API_KEY": "test-key-0123456789"}
+    printed = run_code_commit(project_folder, "check", "--json", *options, env=variables).stdout
+    checks = {check["name"]: check["problem"] for check in json.loads(printed)["checks"]}
+    assert [name for name in checks if name.endswith("authorities")] == [is_told] * bool(is_told)
+
+
+def test_check_names_the_variables_whose_authorities_it_read(certificate, project_folder, run_code_commit):
+    variables = {"SSL_CERT_FILE": str(certificate), "SSL_CERT_DIR": str(certificate.parent)}
+    checked = run_code_commit(project_folder, "check", *HTTPS, env=variables)
+    assert re.search(r"ok +authorities +SSL_CERT_FILE and SSL_CERT_DIR\n", checked.stdout)
 
 
 def test_without_variables_the_systems_authorities_are_asked(monkeypatch, certificate):
