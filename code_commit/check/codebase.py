@@ -11,7 +11,7 @@ from code_commit.codebase.text import Codebase
 from code_commit.errors import Named, NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.git import UnansweredError
-from code_commit.llm.models import UNLIMITED, context_window, explain_misfit, longest_prompt
+from code_commit.llm.models import SMALLER_PROMPTS, UNLIMITED, context_window, explain_misfit, longest_prompt
 from code_commit.llm.money import price_of, require_money
 from code_commit.llm.vendor import LlmConfig, estimate_tokens
 from code_commit.project import ROLLUP_SCRIPT, Project
@@ -61,7 +61,8 @@ def with_room(project: Project, llm: LlmConfig, request: CodebaseRequest) -> Cod
     if room <= 0 and not request.select:
         window = context_window(llm.choice, llm.settings) or longest
         told = f"the window of {window:,} tokens leaves no room for a file after the answer, the task and the system"
-        raise NotSetUpError(f"{told} prompts: use a model with a larger one, or lower max_output_tokens")
+        ways = f"{SMALLER_PROMPTS} or " if llm.settings.prompt_layout != "short" else "lower max_output_tokens, or "
+        raise NotSetUpError(f"{told} prompts: {ways}use a model with a larger one")
     return request._replace(fit=max(room, 1))
 
 

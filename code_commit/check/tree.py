@@ -125,7 +125,10 @@ def note_unfinished(report: Report, project: Project) -> None:
         return
     if run.has_next_step and status_of(run) != Status.RUNNING and changed_files(folder) and is_standing(folder):
         name = short_name(run.run)
-        report.warn(f"the tree has the changes of {name}, which did not end: code-commit resume {name} continues it")
+        way = f"resume {name} continues it"
+        if run.error and run.error.kind == "too_long":  # resume would send the same prompt again
+            way = f"undo {name} takes them back"
+        report.warn(f"the tree has the changes of {name}, which did not end: code-commit {way}")
 
 
 def loses_failures(script: str) -> bool:

@@ -263,12 +263,15 @@ def _room_beside_answer(choice: ModelChoice, settings: Settings) -> int | None:
     return min(filter(None, (longest, max_input)), default=None)
 
 
+SMALLER_PROMPTS = "take --prompt-layout short, whose system prompts are shorter, or a smaller --max-output-tokens,"
+
+
 def explain_misfit(
-    choice: ModelChoice, settings: Settings, prompt: Prompt, *, can_be_fitted: Callable[[], bool] = lambda: True
+    choice: ModelChoice, settings: Settings, prompt: Prompt, *, can_be_fitted: Callable[[], bool] | None = None
 ) -> str | None:
     """Return why a prompt probably leaves no room for an answer, and what to do; None if it fits.
 
-    `can_be_fitted` tells whether the rest of the prompt leaves room for a smaller codebase.
+    `can_be_fitted` tells whether the rest of the first prompt leaves room for a smaller codebase, if not by this one.
     """
     longest, window = _room_beside_answer(choice, settings), context_window(choice, settings)
     tokens = estimate_tokens(prompt.text)
@@ -283,12 +286,22 @@ def explain_misfit(
     advice = 'rollup = "fit" in config.toml makes it fit'
     if settings.rollup not in ("file", "fresh"):
         advice = "lower build_output_limit" if "build output" in prompt.sizes else larger
-    if not can_be_fitted():
-        advice = f"the task and the system prompts alone leave no room for a file: {larger}"
+    if not (can_be_fitted() if can_be_fitted else _leaves_room(longest, settings, prompt)):
+        ways = f"{SMALLER_PROMPTS} or " if settings.prompt_layout != "short" else ""
+        advice = f"the task and the system prompts alone leave no room for a file: {ways}{larger}"
     return (
         f"the prompt does not fit {choice}: about {tokens:,} tokens; {longest:,} fit, with "
         f"{window - longest:,} reserved for the answer ({sizes}); {advice}"
     )
+
+
+_BESIDE = 600  # tokens: the instructions for edits, which a fit may add, and a codebase of a few lines
+
+
+def _leaves_room(longest: int, settings: Settings, prompt: Prompt) -> bool:
+    """Tell whether the task and the system prompts leave room for a codebase, beside what a repair may add."""
+    rest = estimate_tokens(prompt.system + prompt.parts.get("query", "")) + _BESIDE
+    return rest + longest // 4 * bool(settings.max_repairs) < longest
 
 
 def longest_answer(choice: ModelChoice, settings: Settings) -> int:

@@ -112,7 +112,7 @@ _OF_THE_SERVER = regex(
     r"|\be?conn|\bfetch failed|\bhealthy|\bcrash|\btimed?[ -]?out|\b(went|gone|is) wrong|\breset by|\bout of memory"
     r"|\b(stopped|terminated|died|dead|killed|exhausted|aborted|full)\b"
 )
-"""What befell the server: of a whole reply that has no status but 200, any other words refuse the request."""
+"""Words of trouble that befell the server. Others refuse the request, in a whole reply without a status but 200."""
 _LASTING_CODES = regex(
     r"(?i)\b(invalid|permission|forbidden|not found|failed precondition|bad request"
     r"|polic(y|ies)|violation|mismatch|unsupported|denied)"
@@ -151,8 +151,8 @@ def refusal_of(
 ) -> RefusedRequestError | PassingFailure:
     """Return what a refusal comes to. `now` is the time since 1970, `where` begins its message in place of its host.
 
-    After an answer that `had_begun`, an error without a status passes unless its codes are lasting. Before one it
-    passes only if its words speak of what passes.
+    An error without a status passes unless its codes are lasting, if it broke off an answer that `had_begun`; else only
+    if its words speak of what passes.
     """
     if 300 <= reply.status < 400:
         target = shown(endpoint.censor(reply.headers.get("location", ""))[:200])

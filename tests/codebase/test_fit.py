@@ -122,8 +122,9 @@ def test_a_window_without_room_for_a_file_is_named(root: Path, run_code_commit: 
     done = run_code_commit(root, "rollup", "--fit", "--model", "chat:x", "--base-url", "http://127.0.0.1:9")
     assert done.returncode == 2
     assert (
-        "the window of 3,000 tokens leaves no room for a file after the answer, the task and the system prompts: use a"
-        " model with a larger one, or lower max_output_tokens\n"
+        "the window of 3,000 tokens leaves no room for a file after the answer, the task and the system prompts: take"
+        " --prompt-layout short, whose system prompts are shorter, or a smaller --max-output-tokens, or use a model with"
+        " a larger one\n"
     ) in done.stderr
 
 
@@ -335,11 +336,30 @@ def test_a_file_that_has_no_room_beside_the_codebase_is_not_shown(talkative: Pat
 
 def test_without_fit_a_repair_that_does_not_fit_is_not_sent(talkative: Path, run_code_commit: Run):
     root = talkative
-    (root / "agent-config/config.toml").write_text('context_window = 5_000\nsandbox = "off"\n')
+    (root / "agent-config/config.toml").write_text('context_window = 7_000\nsandbox = "off"\n')
     with FakeServer(answers=["^^^ok.txt\nno\n^^^end\n"]) as server:
         done = run_code_commit(root, "--model", "chat:mine", "--base-url", server.base_url("chat"))
         assert len(server.requests) == 1
     assert (done.returncode, 'rollup = "fit" in config.toml makes it fit' in done.stderr) == (3, True), done.stderr
+
+
+def test_a_repair_names_no_fit_that_the_next_run_refuses(talkative: Path, run_code_commit: Run):
+    """Nor does the next check offer a resume that sends the same prompt again."""
+    root, told = talkative, {}
+    for window in (4_400, 6_400, 7_000):
+        (root / "agent-config/config.toml").write_text(f'context_window = {window}\nsandbox = "off"\n')
+        (root / "agent-config/codeRollup.txt").write_text("--- ok.txt ---\nnot yet\n")
+        chat = ["--model", "chat:mine", "--rollup", "file"]
+        with FakeServer(answers=["^^^ok.txt\nno\n^^^end\n"]) as server:
+            chat += ["--base-url", server.base_url("chat")]
+            done = run_code_commit(root, *chat)
+            assert (done.returncode, len(server.requests)) == (3, 1), done.stderr
+        said = " ".join(run_code_commit(root, "check", *chat).stdout.split())
+        assert ("takes them back" in said, "continues it" in said) == (True, False), said
+        helps = run_code_commit(root, "prompt", *chat[:2], "--rollup", "fit", *chat[4:]).returncode == 0
+        told[window] = helps, "makes it fit" in done.stderr, "leave no room for a file" in done.stderr
+        assert run_code_commit(root, "undo").returncode == 0
+    assert told == {4_400: (False, False, True), 6_400: (False, False, True), 7_000: (True, True, False)}
 
 
 @pytest.mark.parametrize("window", [1_000, 16_000])
