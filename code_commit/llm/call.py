@@ -35,7 +35,10 @@ _LIMITS: Mapping[FailureKind, tuple[int, str]] = {
     "missing": (5, "it has expired, or this server may not support background jobs: try {model} chat:NAME there"),
 }  # the retries of each kind of failure, and the advice after them; busy servers have no limit
 
-_UNREACHED: tuple[FailureKind, ...] = ("refused", "unresolved")
+_UNREACHED: Mapping[FailureKind, str] = {
+    "refused": "start the proxy there, or correct {variable}",
+    "unresolved": "check that name in {variable}, and the network",
+}  # the advice where a variable names a proxy, which any other address would have too
 
 _LIMIT_OF_PAID = (5, "each of the requests may have started an answer that is paid for")
 """The same limit for failures of any kind that may be billed."""
@@ -110,6 +113,8 @@ class Call:
         alike = [each for each in past if (each.may_be_paid if failure.may_be_paid else each.kind == failure.kind)]
         most, advice = _LIMIT_OF_PAID if failure.may_be_paid else _LIMITS.get(failure.kind, (len(past), ""))
         if len(alike) > most:
+            variable = self.connection.proxy_variable
+            advice = (variable and _UNREACHED.get(failure.kind, "").format(variable=variable)) or advice
             advice = advice.format(address=self.endpoint.address_option, model=self.endpoint.model_option)
             self._give_up(failure, f"given up after {most} retries: {advice}")
         delay = backoff(len(past) - 1, self.timing, longest)

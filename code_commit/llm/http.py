@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import RequestBody
 from code_commit.llm.certificates import Certificate, tls_context
-from code_commit.llm.proxies import is_this_machine, proxy_of
+from code_commit.llm.proxies import is_this_machine, named_proxy, proxy_of
 from code_commit.llm.values import is_text, json_or_text, unpacked
 from code_commit.settings import Settings
 from code_commit.terminal import shown
@@ -169,6 +169,7 @@ class Connection:
         self._is_shut, self._is_connected, self._was_connected = False, False, False
         context, proxy = tls_context(endpoint.base_url, certificate), proxy_of(endpoint.base_url)
         self._proxy = urlsplit(proxy or "")
+        self.proxy_variable = named_proxy(endpoint.base_url)[0] if proxy else ""
         self._new_client = partial(httpx.Client, verify=context, trust_env=False, proxy=proxy)
         try:
             self._client = self._new_client()
@@ -318,7 +319,8 @@ class Connection:
         host, netloc = self.endpoint.host, self.endpoint.netloc
         if self._proxy.hostname:  # whose address may hold a password
             host = shown(self._proxy.hostname)
-            netloc = f"the proxy {host}" + (f":{self._proxy.port}" if self._proxy.port else "")
+            port = f":{self._proxy.port}" if self._proxy.port else ""
+            netloc = f"the proxy {host}{port} of {self.proxy_variable}"
         failure = PassingFailure(f"no connection to {netloc} ({_words_of(error)})")
         if _find_cause(error, socket.gaierror) and not self._was_connected:
             failure.kind, failure.delay = "unresolved", _PAUSE_UNREACHED

@@ -22,9 +22,7 @@ def proxy_for(url: str, environment: Mapping[str, str] = os.environ) -> str | No
 
     The variables for other schemes are not looked at.
     """
-    scheme = urlsplit(url).scheme
-    found = [_read(environment, f"{name}_proxy") for name in (scheme, "all")]
-    variable, value = next((each for each in found if each[1]), ("", ""))
+    variable, value = named_proxy(url, environment)
     if not value or _needs_none(url, _read(environment, "no_proxy")[1]):
         return None
     proxy = value if "://" in value else f"http://{value}"
@@ -39,6 +37,12 @@ def proxy_for(url: str, environment: Mapping[str, str] = os.environ) -> str | No
             return f"{kind}://{rest}"
     wanted = "it must be http://HOST:PORT, https://... or socks5://..."
     raise NotSetUpError(f"the proxy that {variable} names cannot be used: {wanted}")
+
+
+def named_proxy(url: str, environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
+    """Return the variable that names a proxy to addresses of this scheme, and its value, each "" for none."""
+    found = (_read(environment, f"{name}_proxy") for name in (urlsplit(url).scheme, "all"))
+    return next((each for each in found if each[1]), ("", ""))
 
 
 def _require_socks(variable: str) -> None:

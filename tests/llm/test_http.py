@@ -192,7 +192,7 @@ def test_a_proxy_that_refuses(monkeypatch, certificate, answer, words):
 @pytest.mark.parametrize("proxy", ["", "http://user:hunter22@proxy.invalid:3128"])
 def test_a_name_that_nobody_knows_is_given_up_soon(monkeypatch, proxy):
     monkeypatch.setenv("HTTPS_PROXY", proxy)
-    listener, name = Listener(), r"the proxy proxy.invalid:3128" if proxy else "llm.invalid"
+    listener, name = Listener(), r"the proxy proxy.invalid:3128 of HTTPS_PROXY" if proxy else "llm.invalid"
     with open_way(CHAT, "https://llm.invalid/v1", Clock().timing(), timeout=3600) as llm:
         with pytest.raises(LLMError, match=rf"^no connection to {name} \(.*given up after 4 retries: check that name"):
             llm.complete(PROMPT, listener)
@@ -221,13 +221,15 @@ def test_a_name_that_was_known_before_in_the_run_is_waited_for(monkeypatch):
     assert sum(wait for _, wait in listener.retries) > 3500
 
 
-def test_a_proxy_on_this_machine_that_does_not_run_is_given_up_like_a_server(monkeypatch):
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
+def test_a_proxy_on_this_machine_that_does_not_run_is_given_up_like_a_server(monkeypatch, variable):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    monkeypatch.setenv("HTTPS_PROXY", f"127.0.0.1:{port}")
+    monkeypatch.setenv(variable, f"127.0.0.1:{port}")
     with open_way(CHAT, "https://llm.test/v1", Clock().timing(), timeout=3600) as llm:
-        with pytest.raises(LLMError, match=rf"no connection to the proxy 127.0.0.1:{port} .*given up after 4 retries"):
+        with pytest.raises(LLMError, match=rf"no connection to the proxy 127.0.0.1:{port} of {variable} ") as caught:
             llm.complete(PROMPT, Listener())
+    assert str(caught.value).endswith(f"given up after 4 retries: start the proxy there, or correct {variable}")
 
 
 @pytest.mark.parametrize("host", ["xn--a.b", "a" * 300])
