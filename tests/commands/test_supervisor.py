@@ -94,3 +94,15 @@ def test_another_exit_code_is_handed_on(root: Path):
     answer_with(root, "ok")
     (root / "ok.txt").write_text("edited\n")
     assert supervise(root, "").returncode == 2
+
+
+def test_a_command_that_is_an_alias_alone_is_told_and_nothing_else(root: Path):
+    (root.parent / "bin" / "code-commit").unlink()
+    environment = {**os.environ, "PATH": f"{root.parent / 'bin'}:/usr/bin:/bin"}
+    if shutil.which("code-commit", path=environment["PATH"]):
+        pytest.skip("code-commit is installed for all users")
+    command = ["bash", "agent-config/supervisor.sh"]
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "code-commit is not in a folder of PATH" in done.stderr
+    assert "not found" not in done.stderr
