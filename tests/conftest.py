@@ -36,6 +36,7 @@ NEEDED_VARIABLES = ("PATH", "HOME", "LANG", "COVERAGE_PROCESS_START", "COVERAGE_
 PERSONAL = re.compile(
     r"(CODE_COMMIT|GIT|LC|XDG)_.*|.*(_API_KEY|_proxy|_PROXY)"
     r"|CI|COLUMNS|EDITOR|LANGUAGE|LESS|LINES|LV|NO_COLOR|PAGER|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED|TERM|VISUAL"
+    r"|SSL_CERT_(DIR|FILE)"
 )
 """The variables by which a user, a terminal or a CI job tells programs how to behave."""
 GET_FLAGS, SET_FLAGS, TOP_OF_HIERARCHY = 0x80086601, 0x40086602, 0x20000  # of <linux/fs.h>, which Python has not

@@ -288,11 +288,19 @@ async def _call_tool(context: ServerRequestContext, call: CallToolRequestParams)
     value = json.loads(output)
     if isinstance(value, list):
         value = {"runs": list(map(_in_short, value[-_NEWEST:]))}
-    if call.name in _RUNS and value.get("run"):
-        verdict, fields = _verdict_of(load_run_record(output))
-        return _result(verdict, said if exit_code else "", structured=fields, is_error=exit_code != 0)
+    if call.name in _RUNS:
+        return _end_of(load_run_record(output), exit_code, said)
     text = value["diff"] if "diff" in value else json.dumps(value, ensure_ascii=False)
     return _result(said if exit_code or "diff" in value else "", text, structured=value, is_error=exit_code != 0)
+
+
+def _end_of(record: RunRecord, exit_code: int, said: str) -> CallToolResult:
+    """Return what a run came to; one that could not begin has its reason, in the agent's words, and no more."""
+    if record.run:
+        verdict, fields = _verdict_of(record)
+        return _result(verdict, said if exit_code else "", structured=fields, is_error=exit_code != 0)
+    fields = {name: getattr(record, name) for name in _OF_VERDICT} | {"message": said.partition("\n")[2]}
+    return _result(said, structured=to_jsonable_python(fields))
 
 
 def _verdict_of(record: RunRecord) -> tuple[str, dict[str, Any]]:

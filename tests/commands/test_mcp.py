@@ -429,3 +429,27 @@ def test_no_secret_of_the_users_own_settings_shows_in_a_result(project_folder: P
     assert ("build_failed" in told or "success" in told, token in told, printed in told) == (True, False, False)
     sent = server.requests[-1].headers
     assert (sent["x-token"], sent["authorization"]) == (token, f"Bearer {printed}")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("run", {}, "run(query)"),
+        ("repair", {"output": " "}, "the given build output is empty"),
+        ("undo", {"run": "2020"}, "there is no run 2020"),
+        ("apply", {"text": ""}, "is empty"),
+    ],
+)
+def test_what_could_not_begin_is_told_in_a_few_lines_for_an_agent(tool, arguments, said, root: Path):
+    (root / "agent-config/query.txt").write_text("")
+    with agent(root) as host:
+        result = host.call(tool, **arguments)
+    (told,) = (part.text for part in result.content)
+    fields = result.structured_content
+    assert (result.is_error, fields["exit_code"], fields["run"]) == (True, 2, "")
+    assert told.startswith("exit code 2\n")
+    assert said in told
+    assert said in fields["message"]
+    assert len(json.dumps(fields)) < 1000
+    assert "-m TEXT" not in str(result)
+    assert "attempts" not in fields
