@@ -201,7 +201,14 @@ def _checked(
     values = {}
     for name, value in table.items():
         if name not in known:
-            advice = " in this table: move it above the table" if name in SETTINGS else did_you_mean(name, known)
+            names = (
+                "code-commit run --help lists most"
+                if SETTINGS.keys() <= known.keys()
+                else f"there are {', '.join(known)}"
+            )
+            advice = did_you_mean(name, known) or f"; {names}"
+            if name in SETTINGS:
+                advice = " in this table: move it above the table"
             problems.append(f"{where}there is no setting '{name}'{advice}")
             continue
         if isinstance(value, Mapping):

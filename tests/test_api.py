@@ -326,7 +326,7 @@ def test_a_rollup_refuses_what_the_command_line_refuses_all_at_once(project_fold
         'exclude must be a list of strings, such as ["*.md"]',
         "include must be a list of strings",
         "max_cost must be a number of US dollars: leave the quotes out",
-        "there is no setting 'fitt'",
+        "there is no setting 'fitt'; code-commit run --help lists most",
     ]
 
 

@@ -83,7 +83,7 @@ def test_every_kind_of_setting_from_the_environment(project):
 
 WRONG_FILES = {
     "typo": ("max_repair = 1", "there is no setting 'max_repair'; did you mean 'max_repairs'?"),
-    "unknown": ("zzz = 1", "there is no setting 'zzz'"),
+    "unknown": ("zzz = 1", "there is no setting 'zzz'; code-commit run --help lists"),
     "wrong type": ("max_repairs = 'many'", "max_repairs must be a whole number"),
     "text for a number": ("max_repairs = '1'", "max_repairs must be a whole number: leave the quotes out"),
     "part of a number": ("max_repairs = 1.0", "max_repairs must be a whole number"),
@@ -127,11 +127,18 @@ WRONG_FILES = {
     "missing price": ("[prices.m]\ninput = 1", "prices.m: output is missing"),
     "negative price": ("prices.m = {input = 1, output = -1}", "prices.m: output must be 0 or more"),
     "price of what": ("prices.m = 1", "prices.m: input is missing"),
-    "no prices": ("prices = 1", "prices must be a table"),
-    "no headers": ("headers = 1", "headers must be a table"),
+    "no prices": ("prices = 1", "prices must be a table: write a line with its name in brackets, and each entry as"),
+    "no headers": ("headers = 1", "headers must be a table: write a line with its name in brackets, and each entry as"),
+    "nothing of a price": (
+        "[prices.m]\ninput = 1\noutput = 2\nzzz = 3",
+        "there is no setting 'zzz'; there are input, output, cached_input, cache_write",
+    ),
     "a header that is none": ('[headers]\n"a b" = "x"', "headers has a b, which is not a header that may be set"),
     "a name of no header": ('key_header = "a\\r\\nb"', "key_header names no header that may be set"),
-    "the host": ('key_header = "Host"', "key_header names no header that may be set"),
+    "the host": (
+        'key_header = "Host"',
+        "key_header names no header that may be set: write its name alone, such as api-key",
+    ),
 }
 
 

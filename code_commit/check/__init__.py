@@ -36,7 +36,7 @@ from code_commit.llm.models import bound_base_url, check_base_url, choose_fallba
 from code_commit.llm.money import require_price
 from code_commit.llm.programs import words_of
 from code_commit.llm.proxies import proxy_of
-from code_commit.llm.reach import reach_of
+from code_commit.llm.reach import reach_of, require_place
 from code_commit.llm.vendor import LlmConfig, ModelChoice
 from code_commit.paths.protected import watched_from_build
 from code_commit.project import (
@@ -313,6 +313,10 @@ def _choose_model(settings: Settings, keys: Keys, inputs: RunInputs) -> ModelCho
                 where, " is set without a model: set both, such as ", Named("model", "chat:NAME")
             ) from error
         if "llm" in inputs.needs:
+            try:
+                require_place(settings)
+            except NotSetUpError as unplaced:
+                raise NoKeyError(*unplaced.message) from error
             raise
         how = ("name a ", Named("model"), " (no key is needed here), or ", *BY_NUMBER)
         raise NotSetUpError("how much fits depends on the model: ", *how) from error
@@ -363,7 +367,9 @@ def _load_settings(report: Report, project: Project, options: Options, inputs: R
 
 def _name_keys(keys: Keys) -> str:
     fit = ", ".join(f"{key.provider} from {key.source}" for key in keys.values()) or "none"
-    return "; ".join([fit, *keys.unfit.values()])
+    here = keys.placeholder
+    unfit = keys.unfit | ({"chat": f"{here.source} has a placeholder, for a server on this machine"} if here else {})
+    return "; ".join([fit, *unfit.values()])
 
 
 def _choose_sandbox(report: Report, settings: Settings, project: Project) -> Sandbox | None:

@@ -108,8 +108,16 @@ def _is_for(source: str, place: Mapping[str, Any], choice: ModelChoice, settings
         return choose_model(place["model"]).provider == choice.provider and url == VENDORS[choice.provider].base_url
     if source != USER:
         return True  # for the run's own model, wherever that is
+    require_place(settings)
+    return True
+
+
+def require_place(settings: Settings) -> None:
+    """Raise NotSetUpError if the user's own config.toml names a way, but neither model nor address that it is for."""
+    place = settings.sources.get(USER, {})
     names = ", ".join(f"[{name}]" if name == "headers" else name for name in _REACH if place.get(name))
-    raise NotSetUpError(f"{USER}: {names} is for no address: put model, or model and base_url, beside it")
+    if names and not place.get("model") and not place.get("base_url"):
+        raise NotSetUpError(f"{USER}: {names} is for no address: put model, or model and base_url, beside it")
 
 
 def _file(name: str, setting: str) -> Path | None:

@@ -173,3 +173,10 @@ def test_a_chat_server_on_this_machine_takes_a_placeholder_of_any_length(project
         assert require_key("chat", keys, base_url) == ApiKey("chat", key, KEY_VARIABLES["chat"])
     with pytest.raises(NotSetUpError, match="OPENAI_API_KEY contains only 5 characters"):
         require_key("openai", keys, base_url)
+
+
+def test_check_calls_a_placeholder_what_it_is_on_a_line_that_is_ok(project_folder, run_code_commit):
+    options = ("--model", "chat:m", "--base-url", "http://127.0.0.1:1/v1")
+    checked = run_code_commit(project_folder, "check", *options, env={KEY_VARIABLES["chat"]: "EMPTY"}).stdout
+    assert f"{KEY_VARIABLES['chat']} has a placeholder, for a server on this machine" in " ".join(checked.split())
+    assert "too few" not in checked

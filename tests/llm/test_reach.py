@@ -11,6 +11,7 @@ from asking import KEY, WAYS, ask, open_way
 from command import Run, git, the_log
 from fake_server import FakeServer, Fault
 
+from code_commit import api
 from code_commit.errors import NotSetUpError
 from code_commit.llm.keys import ApiKey, Keys, choose_selector, find_secrets, key_of, load_keys
 from code_commit.llm.models import check_base_url, choose_fallback, choose_model, context_window
@@ -423,3 +424,14 @@ def test_the_address_of_the_vendors_is_kept_for_a_model_of_another_provider(proj
     choice = choose_model(settings.model)
     assert check_base_url(choice, settings).startswith("https://generativelanguage.googleapis.com")
     assert reach_of(choice, settings, {}).headers == {}
+
+
+@pytest.mark.parametrize("own", [USERS, 'key_command = "sh"', '[headers]\nX-Token = {env = "TOKEN"}\n'])
+def test_a_way_without_a_model_is_told_in_place_of_a_key_that_is_missing(
+    own, user, project_folder, run_code_commit: Run
+):
+    write(user, own)
+    (problem,) = api.check(project_folder)
+    assert "is for no address: put model, or model and base_url, beside it" in problem
+    (project_folder / "ok.txt").write_text("ok\n")
+    assert run_code_commit(project_folder, "repair").returncode == 0, "a build that passes needs no LLM"
