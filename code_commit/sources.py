@@ -201,12 +201,9 @@ def _checked(
     values = {}
     for name, value in table.items():
         if name not in known:
-            names = (
-                "code-commit run --help lists most"
-                if SETTINGS.keys() <= known.keys()
-                else f"there are {', '.join(known)}"
-            )
-            advice = did_you_mean(name, known) or f"; {names}"
+            names = f"there are {', '.join(known)}"
+            lists = "code-commit run --help lists most" if SETTINGS.keys() <= known.keys() else ""
+            advice = did_you_mean(name, known) or f"; {lists or names}"
             if name in SETTINGS:
                 advice = " in this table: move it above the table"
             problems.append(f"{where}there is no setting '{name}'{advice}")

@@ -39,6 +39,11 @@ MISSPELT = {
     "an option of a command": (["log", "--mrkdown"], "unrecognized arguments: --mrkdown; did you mean '--markdown'?"),
     "a word too many": (["init", "extra"], "usage: code-commit init "),
     "the same with advice": (["init", "extra"], "unrecognized arguments: extra; see code-commit init --help\n"),
+    "paths without --": (
+        ["diff", "latest", "README.md", "a b", "--stat"],
+        "unrecognized arguments: README.md a b; put -- before paths: code-commit diff latest --stat -- README.md 'a b'\n",
+    ),
+    "paths before --": (["diff", "-1", "a", "--", "b"], "unrecognized arguments: a; see code-commit diff --help\n"),
     "an option of a run": (["rollup", "-m", "x"], "unrecognized arguments: -m, an option of `run`, not of `rollup`"),
     "a setting of a fleet's tasks": (
         ["fleet", "--base-url", "x"],

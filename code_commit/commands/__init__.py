@@ -259,9 +259,18 @@ class CommandParser(argparse.ArgumentParser):
             setattr(found, self._rest, rest)
         if others and self._subparsers is None:  # of a command, whose usage helps more than that of all
             is_task = "-m" in self._option_string_actions and not any(word.startswith("-") for word in others)
-            hint = f"; for a task: {self.prog} -m {' '.join(others)!r}" if is_task else ""
+            hint = f"; for a task: {self.prog} -m {' '.join(others)!r}" if is_task else self._with_rest(others, rest)
             self.error(f"unrecognized arguments: {' '.join(others)}", hint)
         return found, others
+
+    def _with_rest(self, others: Sequence[str], rest: Sequence[str]) -> str:
+        """Return how the words that are left are given after `--`; "" where this command takes none there."""
+        if not self._rest or rest or any(word.startswith("-") for word in others):
+            return ""
+        import shlex  # `--help` does without
+
+        kept = [word for word in self._words if word not in others]
+        return f"; put -- before paths: {shlex.join([*self.prog.split(), *kept, '--', *others])}"
 
     def has_option(self, name: str) -> bool:
         return name in self._option_string_actions
