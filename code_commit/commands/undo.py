@@ -10,7 +10,15 @@ from typing import Annotated
 from code_commit.apply.failures import ChangedSinceError
 from code_commit.apply.lock import is_locked, lock_tree
 from code_commit.apply.recover import recover
-from code_commit.apply.restore import UndoScope, changed_since, find_changed, ownership_warnings, plan_undo, restore
+from code_commit.apply.restore import (
+    UndoScope,
+    changed_since,
+    find_changed,
+    find_unchanged,
+    ownership_warnings,
+    plan_undo,
+    restore,
+)
 from code_commit.commands import HOW_NAMED, RUN
 from code_commit.commands.output import recording
 from code_commit.errors import EXIT_SUCCESS, ApplyError, LogError, NotSetUpError
@@ -43,8 +51,9 @@ DESCRIPTION = """\
 Puts back what a run changed, byte for byte and mode for mode: the named run, or
 the latest one that is not undone. If one of its files changed since, nothing is
 put back, and it exits with 1. Runs that applied nothing (a dry run, a rejected
-answer) are passed over. If the latest answer changed no file, it names the
-previous run and exits with 2. An undo is a run too; undo it by name."""
+answer) are passed over. If the answers of the latest run changed no file in the
+end, it names the run before it and exits with 2. An undo is a run too; undo it
+by name."""
 
 EXAMPLES = """\
 code-commit undo
@@ -110,7 +119,7 @@ def _prepare(project: Project, arguments: Arguments) -> tuple[Path, UndoScope, l
 
     Raises as `restore`, and NotSetUpError where nothing is to undo.
     """
-    found = (find_run_folders(project, arguments.run)[-1], []) if arguments.run else _find_latest(project)
+    found = (find_run_folders(project, arguments.run)[-1], []) if arguments.run else _find_latest(project, arguments)
     target, idle = found
     if not changed_files(target):
         undoable = _latest_that_changed(find_run_folders(project))
@@ -177,7 +186,7 @@ def _matching(patterns: Sequence[str], target: Path, since: int) -> set[str]:
     return match_patterns(patterns, changed)
 
 
-def _find_latest(project: Project) -> tuple[Path, list[RunRecord]]:
+def _find_latest(project: Project, arguments: Arguments) -> tuple[Path, list[RunRecord]]:
     """Return the latest run that applied something and is not undone, and the later ones, which applied nothing.
 
     Raises NotSetUpError where none did, and where it left every file as it was.
@@ -187,18 +196,25 @@ def _find_latest(project: Project) -> tuple[Path, list[RunRecord]]:
     if not found:
         raise NotSetUpError("nothing to undo: no run changed a file, or all are undone; code-commit log lists the runs")
     latest, _ = found
-    if changed_files(latest):
+    if changed_files(latest) and (arguments.path or arguments.attempt > 1 or not _ended_as_it_began(latest)):
         return found
     before = _latest_that_changed(standing)
     way = f"to undo the run before it, run code-commit undo {before}" if before else "there is nothing to undo"
-    raise NotSetUpError(f"{shown(latest.name)}, the latest run that applied an answer, changed no file; {way}")
+    end = " in the end" if changed_files(latest) else ""
+    raise NotSetUpError(f"{shown(latest.name)}, the latest run that applied an answer, changed no file{end}; {way}")
+
+
+def _ended_as_it_began(folder: Path) -> bool:
+    """Tell whether the last of a run's answers took back what the others had changed. A damaged log does not tell."""
+    with suppress(ApplyError):
+        return set(find_changed(folder / "snapshot")) == set(find_unchanged(folder / "snapshot"))
+    return False
 
 
 def _latest_that_changed(folders: Sequence[Path]) -> str:
-    """Return the name of the latest of these runs that changed a file and is not undone, "" for none."""
-    return next(
-        (shown(folder.name) for folder in reversed(folders) if changed_files(folder) and is_standing(folder)), ""
-    )
+    """Return the name of the latest of these runs that changed a file in the end and is not undone, "" for none."""
+    found = (each for each in reversed(folders) if changed_files(each) and is_standing(each))
+    return next((shown(each.name) for each in found if not _ended_as_it_began(each)), "")
 
 
 def _chain(folder: Path) -> list[tuple[Path, RunRecord]]:

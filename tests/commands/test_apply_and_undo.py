@@ -624,6 +624,25 @@ def test_undo_refuses_an_answer_that_changed_nothing_and_names_the_run_before(ro
     )
 
 
+def test_undo_refuses_answers_that_took_one_another_back_and_names_the_run_before(root: Path, run_code_commit: Run):
+    apply(root, run_code_commit, "kept.txt")
+    before, content = latest(root)["run"], (root / "ok.txt").read_text()
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "kept")
+    answers = [f"^^^ok.txt\n{text}^^^end\n" for text in ("no\n", "nor\n", content)]
+    ended = run_code_commit(root, *recorded(root, *answers), "--max-repairs", "2")
+    assert (ended.returncode, latest(root)["totals"]["files_changed"]) == (1, 0)
+    assert "git diff does not show" not in ended.stderr, "there is nothing to show"
+    run, found = latest(root)["run"], tree(root)
+    for _ in range(2):
+        done = run_code_commit(root, "undo")
+        told = f"{run}, the latest run that applied an answer, changed no file in the end; to undo the run before it, "
+        assert (done.returncode, f"{told}run code-commit undo {before}" in done.stderr) == (2, True), done.stderr
+        assert tree(root) == found
+    assert run_code_commit(root, "undo", "--attempt", "3").returncode == 0
+    assert (root / "ok.txt").read_text() == "nor\n"
+
+
 def test_undo_beside_a_process_that_has_not_changed_anything_names_the_process(root: Path, run_code_commit: Run):
     from code_commit.apply.lock import lock_tree
     from code_commit.project import find_project
