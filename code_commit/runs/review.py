@@ -111,7 +111,8 @@ def review_changes(project: Project, before: TreeState, record: RunRecord) -> li
     new -= answered
     record.build_changes = sorted({*record.build_changes, *map(shown, changed)} - answered)
     record.new_files, record.new_file_names = len(new), [shown(path) for path in sorted(new)[:_NEW_NAMED]]
-    hidden = () if record.rolled_back else _file_warnings(project, before, after, answered - gone - {*record.unchanged})
+    taken_back = {*record.unchanged}.difference(each.path for each in record.rewritten)  # by another answer
+    hidden = () if record.rolled_back else _file_warnings(project, before, after, answered - gone - taken_back)
     rules = _rule_files(project, record.started, after.indexed.files | answered)
     written = [path for path in rules if path in changed or path not in before.indexed.files]
     return [*_repository_warnings(before, after), *hidden, *_rule_warnings(written)]
