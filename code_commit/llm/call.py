@@ -74,7 +74,6 @@ class Call:
         self._timeout = self.endpoint.settings.llm_timeout if timeout is None else timeout
         self._written: list[str] = []
         self._notice: Any = None
-        self._has_begun = False  # whether the latest stream has brought a piece of an answer
         self._was_empty = False
         connection.deadline = self.timing.now() + self._timeout
         connection.limit = duration(self._timeout) + " (--llm-timeout)" * (timeout is None)
@@ -135,7 +134,7 @@ class Call:
             kind = "quota"
         raise LLMError(f"{failure.reason}; {why}", kind) from None
 
-    def check(self, reply: Reply, has_answer: HasAnswer, *, had_begun: bool = False) -> None:
+    def check(self, reply: Reply, has_answer: HasAnswer) -> None:
         """Raise RefusedRequestError or PassingFailure if the reply is a refusal, or no JSON object."""
         body = unwrapped(reply.body)
         if reply.is_success and has_answer(body):
@@ -143,7 +142,7 @@ class Call:
             return
         if reply.is_success and isinstance(body, dict) and not (has_words(body) or is_error(body)):
             return
-        failure = self.refusal(reply, had_begun=had_begun or not (isinstance(body, dict) and has_words(body)))
+        failure = self.refusal(reply)
         if reply.is_success and not isinstance(body, dict) and isinstance(failure, PassingFailure):
             failure = self.garbage(reply)
         raise failure
@@ -153,16 +152,10 @@ class Call:
         """The advice on a server that does not let a job be fetched."""
         return _LIMITS["missing"][1].format(model=self.endpoint.model_option)
 
-    def refusal(
-        self, reply: Reply, where: str = "", errors: Any = None, *, had_begun: bool = True
-    ) -> RefusedRequestError | PassingFailure:
-        """Return what a refusal comes to; `errors` are the parts of its reply that say why, if not all of it does.
-
-        `had_begun` tells whether it may have ended an answer that had begun.
-        """
+    def refusal(self, reply: Reply, where: str = "", errors: Any = None) -> RefusedRequestError | PassingFailure:
+        """Return what a refusal comes to; `errors` are the parts of its reply that say why, if not all of it does."""
         judged = reply if errors is None else reply._replace(body={"error": errors})
-        now = self.timing.wall_clock()
-        failure = refusal_of(judged, self.endpoint, now, where, had_begun=had_begun)
+        failure = refusal_of(judged, self.endpoint, self.timing.wall_clock(), where)
         failure.reply = reply
         return failure
 
@@ -184,7 +177,7 @@ class Call:
         One that has the form of an answer may be such a one: it passes once.
         """
         if self._notice is not None:
-            return self.refusal(Reply(200, {}, self._notice), had_begun=self._has_begun or not self.is_done)
+            return self.refusal(Reply(200, {}, self._notice))
         if reply and not self.is_stream:
             held = ", ".join(shown(str(name)) for name in islice(members_of(reply.body), 8))
             said = f"{self.endpoint.host} sent a whole reply without an answer ({missing}; it has {held or 'nothing'})"
@@ -225,7 +218,7 @@ class Call:
 
         A reply that does not begin as a stream is one if it holds events with an answer.
         """
-        self.is_stream, self.is_done, self._has_begun, self._notice = False, False, False, None
+        self.is_stream, self.is_done, self._notice = False, False, None
         with self.start(path) as reply:
             begin = b""
             while len(begin.lstrip()) < LONGEST_BEGIN and (piece := next(reply.pieces, b"")):
@@ -304,9 +297,9 @@ class Call:
             if isinstance(event, str) and text[:1] in (b"{", b"["):
                 raise PassingFailure(f"the stream of {self.endpoint.host} is damaged")
             if has_answer(event):
-                self._notice, self._has_begun, self.connection.is_proven = None, True, True
+                self._notice, self.connection.is_proven = None, True
             elif text and (name == "error" or is_error(event)):
-                raise self.refusal(Reply(200, {}, event), had_begun=self._has_begun or not has_words(event))
+                raise self.refusal(Reply(200, {}, event))
             elif (isinstance(event, dict) or b" " in text) and has_words(event):
                 self._notice = event
             if isinstance(event, dict):

@@ -102,7 +102,7 @@ def _fetch(call: Call, job_path: str) -> Reply:
         if reply.status == 404:
             raise PassingFailure(f"{call.endpoint.host} does not find the job", "missing", reply=reply)
         try:
-            call.check(reply, is_job, had_begun=True)
+            call.check(reply, is_job)
         except RefusedRequestError as refusal:
             if refusal.kind == "refused" and reply.status >= 400:  # not of the request, since that has made the job
                 raise RefusedRequestError(refusal.said, call.way_without_jobs, "refused", reply) from None

@@ -107,12 +107,6 @@ _OF_A_GATEWAY = regex(
     r"(?i)\bbad gateway\b|\btime[d-]? ?out\b|\b5\d\d\b|\b(wait|waking|initiali[sz]ing|booting|sleeping|preparing"
     r"|building|deploying|maintenance|soon|being)\b"
 )  # in a page of status 200
-_OF_THE_SERVER = regex(
-    r"(?i)\b(internal|server|api)[ _]?(server )?(error|failure)|\berror occurred|\bhad an error|\bunexpected|\bupstream"
-    r"|\be?conn|\bfetch failed|\bhealthy|\bcrash|\btimed?[ -]?out|\b(went|gone|is) wrong|\breset by|\bout of memory"
-    r"|\b(stopped|terminated|died|dead|killed|exhausted|aborted|full)\b"
-)
-"""Words of trouble that befell the server. Others refuse the request, in a whole reply without a status but 200."""
 _LASTING_CODES = regex(
     r"(?i)\b(invalid|permission|forbidden|not found|failed precondition|bad request"
     r"|polic(y|ies)|violation|mismatch|unsupported|denied)"
@@ -146,14 +140,8 @@ def can_come(body: Any) -> bool:
     return any(pattern.search("; ".join(told(body))) for pattern in (_PASSES, _MAY_COME, _OF_A_GATEWAY))
 
 
-def refusal_of(
-    reply: Reply, endpoint: Endpoint, now: float, where: str = "", *, had_begun: bool = True
-) -> RefusedRequestError | PassingFailure:
-    """Return what a refusal comes to. `now` is the time since 1970, `where` begins its message in place of its host.
-
-    An error without a status passes unless its codes are lasting, if it broke off an answer that `had_begun`; else only
-    if its words speak of what passes.
-    """
+def refusal_of(reply: Reply, endpoint: Endpoint, now: float, where: str = "") -> RefusedRequestError | PassingFailure:
+    """Return what a refusal comes to. `now` is the time since 1970, `where` begins its message in place of its host."""
     if 300 <= reply.status < 400:
         target = shown(endpoint.censor(reply.headers.get("location", ""))[:200])
         return RefusedRequestError(
@@ -169,7 +157,7 @@ def refusal_of(
     wait = asked_wait(reply.headers, body, message, now)
     matter = _Matter.of(reply.status, body, endpoint.model)
     lasting = _lasting_advice(matter, wait, endpoint)
-    if lasting is None and not _can_pass(matter, wait, reply, had_begun=had_begun):
+    if lasting is None and not _can_pass(matter, wait, reply):
         lasting = _advice_by_status(matter, endpoint)
     if lasting is not None:
         kind, advice = lasting
@@ -307,16 +295,12 @@ def _asks_more_than_the_limit(text: str) -> bool:
     return size > most
 
 
-def _can_pass(matter: _Matter, wait: float | None, reply: Reply, *, had_begun: bool) -> bool:
+def _can_pass(matter: _Matter, wait: float | None, reply: Reply) -> bool:
     should_retry = reply.headers.get("x-should-retry", "").strip().lower()
     if should_retry in ("true", "false"):
         return should_retry == "true"
     if "request_body_timeout" in matter.codes:
         return True
-    if matter.status == 0 and not (had_begun or wait):
-        passing = (_PASSES, _THROTTLED, _EXHAUSTED, _MAY_COME, _OF_A_GATEWAY, _OF_THE_SERVER)
-        if not any(map(matter.says, passing)):
-            return False
     if matter.status == 0:
         return _LASTING_CODES.search(matter.code_words) is None and not matter.says(_NO_ADDRESS)
     passes = wait or matter.says(_PASSES) or matter.says(_THROTTLED)

@@ -73,10 +73,7 @@ CALL_FAULTS = {
     "content length too short": Case((Fault("short_length"),)),
     "every byte a chunk": Case((Fault("split"),), retried=False),
     "200 with an empty body": Case((Fault("status", status=200, body=b""),)),
-    "200 with an unknown error": Case(
-        status(200, {"error": {"message": "Something odd."}}), "odd; the request was not accepted", retried=False
-    ),
-    "200 with trouble of the server": Case(status(200, {"error": {"message": "Something went wrong."}})),
+    "200 with an unknown error": Case(status(200, {"error": {"message": "Something odd."}})),
     "200 with a status in the error": Case(status(200, {"error": {"message": "Upstream.", "code": 502}})),
     "200 with a string for a status": Case(status(200, {"error": {"message": "Slow down.", "code": "429"}})),
     "200 with a text for an error": Case(status(200, {"error": "Model is loading."})),
@@ -192,7 +189,7 @@ POLL_FAULTS = {
                 "content length too long, no end",
                 "content length too short",
                 "200 with an empty body",
-                "200 with trouble of the server",
+                "200 with an unknown error",
                 "408",
                 "409",
                 "429 with a delay",

@@ -42,9 +42,9 @@ def test_a_refused_key_is_mended_where_it_comes_from():
     assert "key_command printed is refused: run that command in a shell" in said["key_command"]
 
 
-def refused(status, body, settings=None, model="m", *, key="a key file", had_begun=True):
-    endpoint = Endpoint(model, "http://127.0.0.1:9/v1", settings or Settings(), Path(), key, str)
-    return refusal_of(Reply(status, {}, body), endpoint, 1e9, had_begun=had_begun)
+def refused(status, body, settings=None, model="m"):
+    endpoint = Endpoint(model, "http://127.0.0.1:9/v1", settings or Settings(), Path(), "a key file", str)
+    return refusal_of(Reply(status, {}, body), endpoint, 1e9)
 
 
 def error(message, **more):
@@ -134,50 +134,6 @@ def test_what_waiting_cannot_change_is_told_by_what_it_speaks_of(status, body, k
 )
 def test_what_passes_is_waited_for(status, body):
     assert not isinstance(refused(status, body), RefusedRequestError)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "Your department may not use this model",
-        "This model requires an approval by your manager",
-        "The prompt violates our data policy",
-        "Please accept the terms of use first",
-        "Requests of this team are not routed",
-    ],
-)
-def test_words_alone_refuse_what_has_not_begun(words):
-    """After a piece of an answer they tell of what broke it."""
-    for body in (error(words), {"error": words}, {"message": words, "success": False}):
-        assert isinstance(refused(200, body, had_begun=False), RefusedRequestError)
-        assert not isinstance(refused(200, body), RefusedRequestError)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        error("The server had an error while processing your request"),
-        error("Overloaded", type="overloaded_error"),
-        error("Internal server error", type="api_error"),
-        error("Sorry", type="server_error"),
-        error("no healthy upstream"),
-        error("Connection refused"),
-        error("fetch failed", code="ECONNRESET"),
-        error("The engine is dead, restarting", type="InternalServerError"),
-        error("Error code: 502 - gone"),
-        error("Request timed out."),
-        error("Rate limit reached"),
-        error("llama runner process has terminated"),
-        error("CUDA error: out of memory"),
-        error("gone", code=502),
-        error("The model is loading"),
-        error("Something went wrong"),
-        error("Queue is full"),
-        error("An error occurred during the generation"),
-    ],
-)
-def test_words_of_a_passing_state_are_waited_for_at_status_200(body):
-    assert not isinstance(refused(200, body, had_begun=False), RefusedRequestError)
 
 
 @pytest.mark.parametrize(
