@@ -27,6 +27,7 @@ _PASSING_STATUSES = frozenset({408, 409, 425, 429, 499})
 _UNPAID_STATUSES = {*range(300, 500), 503, 529} - {303, 408, 499}
 """The statuses of a refused request. The others may come from a gateway while the provider goes on."""
 
+_OWN_KEY = "write one into agent-config/chat-key.txt (mode 600), or set CODE_COMMIT_CHAT_API_KEY"
 _Advice = tuple[LLMErrorKind, str]  # the kind of the error, and the advice to the user
 
 _ASIDE = regex(r"https?://\S+|\(e\.g\.[^)]*\)|\bInput should\b|\bIf you [^.;]*")
@@ -94,6 +95,15 @@ _NO_MODEL = regex(
 )
 _NO_ADDRESS = regex(
     rf"(?i)\b(endpoint|route|url|path)s?\b.{{0,40}}{_NOT_THERE}|\b(unexpected|unknown) (endpoint|route)|\bcannot post\b"
+)
+_HEADER = regex(
+    r"(?i)\b(missing|requires?d?|needs?|lacks?|without|no|invalid|unknown)\b.{0,60}\bheaders?\b"
+    r"|\bheaders?\b.{0,60}\b(missing|required?|not|invalid|unknown)\b"
+)
+_OF_A_KEY = regex(r"(?i)\bauthori[sz]ation\b|\bapi[-_ ]?key\b|\bbearer\b|\btoken\b")
+_OF_RIGHTS = regex(
+    r"(?i)\b(keys?|tokens?|credentials?|permi\w+|access|allow\w*|rights?|scopes?|roles?|denied|forbidden|may not"
+    r"|models?|country|region|location)\b|authori[sz]"
 )
 _EFFORT = regex(r"(?i)\beffort\b|reasoning[ _.-]?effort|thinking[ _-]?level|output[ _]config")
 _NO_MEMORY = regex(r"(?i)\b(requires?|needs?) more\b.{0,40}\bmemory\b")
@@ -200,12 +210,20 @@ class _Matter(NamedTuple):
 def _lasting_advice(matter: _Matter, wait: float | None, endpoint: Endpoint) -> _Advice | None:
     """Return the advice on an error that waiting cannot help, None for any other."""
     return (
-        _on_key(matter, endpoint)
+        _on_header(matter)
+        or _on_key(matter, endpoint)
         or _too_large(matter, endpoint)
         or _used_up(matter, wait)
         or _on_effort(matter, endpoint)
         or _on_account_or_model(matter, endpoint)
     )
+
+
+def _on_header(matter: _Matter) -> _Advice | None:
+    """Return the advice on a header that is wanted and is not the key's."""
+    if matter.status not in (0, 400, 401, 403, 422) or not matter.says(_HEADER) or matter.says(_OF_A_KEY):
+        return None
+    return "refused", "name the header that it wants under [headers] in your own config.toml"
 
 
 def _on_key(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
@@ -215,10 +233,7 @@ def _on_key(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
     if not is_of_key and endpoint.key_source and matter.is_of_model:
         return None
     if not endpoint.key_source:
-        return (
-            "key",
-            "it wants a key: write one into agent-config/chat-key.txt (mode 600), or set CODE_COMMIT_CHAT_API_KEY",
-        )
+        return "key", f"it wants a key: {_OWN_KEY}"
     if endpoint.key_source == "key_command":
         return "key", "the key that key_command printed is refused: run that command in a shell, and log in if it asks"
     return "key", f"the key from {endpoint.key_source} is refused: put a valid one there"
@@ -314,13 +329,23 @@ def _advice_by_status(matter: _Matter, endpoint: Endpoint) -> _Advice:
     if matter.status == 403 and matter.says(_REACHED):
         return "quota", "a limit is reached there: raise it in the provider's console"
     if matter.status in (401, 403):
-        advice = f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
-        return "key", advice
+        return "key", _on_rights(matter, endpoint)
     if matter.status == 404 or matter.says(_NO_ADDRESS):
         where = f"the address of the API ({endpoint.base_url}){mend_address(endpoint)}"
         return "refused", f"check the name of the model ({endpoint.model}) and {where}"
     options = f"{endpoint.model_option}, --max-output-tokens and --reasoning-effort"
-    return "refused", f"the request was not accepted, and a retry cannot help: check {options}"
+    unsaid = sorted(name for name in matter.parameters - {"body"} if not name.isdigit() and name not in matter.text)
+    named = f" (it names {shown(endpoint.censor(', '.join(unsaid))[:200])})" if unsaid else ""
+    return "refused", f"the request was not accepted{named}, and a retry cannot help: check {options}"
+
+
+def _on_rights(matter: _Matter, endpoint: Endpoint) -> str:
+    """Return the advice on a refusal of status 401 or 403 that is none of the key itself."""
+    if not endpoint.key_source:
+        return f"no key was sent: if it wants one, {_OWN_KEY}; else do what its words say"
+    words_first = matter.text.strip(" .;") and not (matter.says(_OF_RIGHTS) or matter.is_of_model)
+    rights = f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
+    return f"do what its words say; if they say nothing, {rights}" if words_first else rights
 
 
 def mend_address(endpoint: Endpoint) -> str:

@@ -217,6 +217,49 @@ def test_a_key_that_may_not_use_the_model_is_a_valid_one(status, body):
     assert "the key may not use m, or not from here" in str(refusal)
 
 
+@pytest.mark.parametrize("key", ["", "a key file"])
+@pytest.mark.parametrize("status", [400, 401, 403, 422])
+@pytest.mark.parametrize("words", ["missing header X-Team", "The X-Cost-Center header is required", "no header X-Team"])
+def test_a_header_that_is_wanted_is_named_in_the_settings(words, status, key):
+    said = str(refused(status, error(words), key=key))
+    assert said.endswith("; name the header that it wants under [headers] in your own config.toml")
+
+
+@pytest.mark.parametrize("status", [400, 401])
+def test_the_header_of_a_key_is_a_key(status):
+    said = str(refused(status, error("Missing Authorization header", code="authentication_error"), key=""))
+    assert "it wants a key: write one into" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "key", "told"),
+    [
+        (
+            "Your team has not signed the policy",
+            "a key file",
+            "policy; do what its words say; if they say nothing, the key may not",
+        ),
+        ("Your team has not signed the policy", "", "no key was sent: if it wants one, write one into"),
+        ("forbidden", "", "no key was sent: if it wants one, write one into"),
+        ("", "a key file", "check its rights"),
+        ("not allowed", "a key file", "not allowed; the key may not use m, or not from here: check its rights"),
+    ],
+)
+def test_a_403_speaks_of_the_rights_of_a_key_that_was_sent_and_first_of_its_own_words(words, key, told):
+    said = str(refused(403, error(words), key=key))
+    assert told in said
+    assert ("its rights" in said) == bool(key)
+
+
+def test_the_field_of_a_form_is_named():
+    body = {"detail": [{"loc": ["body", "stream_options"], "msg": "extra fields not permitted", "type": "extra"}]}
+    assert "extra fields not permitted; the request was not accepted (it names stream_options), and" in str(
+        refused(422, body)
+    )
+    body["detail"][0]["msg"] = "stream_options is not permitted"
+    assert "it names" not in str(refused(422, body))
+
+
 @pytest.mark.parametrize("status", [400, 422])
 def test_a_refusal_of_a_parameter_is_not_of_money_that_it_quotes(status):
     refusal = refused(status, error("Invalid value: 'payment required' or 'budget'", param="tool_choice"))
