@@ -34,7 +34,7 @@ _TURN = regex(
 )
 """The beginning of another speaker's words, by a template's tokens or without them: the answer ended before it."""
 _ONLY_NAMED = "; put a tag that you only mention in backticks"
-_UNENDED = "the thoughts that begin here never end, and blocks in thoughts do not count: end them, then send the answer"
+_UNENDED = "never end, and blocks in thoughts do not count: end them, then send the answer"
 _SEND_AGAIN = "send the blocks that count, without thoughts or tags around them"
 
 
@@ -174,12 +174,13 @@ def report_thoughts(text: str, thoughts: Thoughts, reasons: Reasons) -> None:
         verb = "does" if thoughts.dropped == 1 else "do"
         reasons.warnings.append(RunWarning("thoughts", f"{counted} in the model's thoughts {verb} not count"))
     if mark := thoughts.unended:
-        reasons.add("", _line_of(text, mark.start), "thoughts", _UNENDED + _ONLY_NAMED)
+        fact = f"the thoughts that '{quoted(text[mark.start : mark.end])}' begins {_UNENDED}{_ONLY_NAMED}"
+        reasons.add("", _line_of(text, mark.start), "thoughts", fact)
     if not thoughts.end and (channel := _BARE_CHANNEL.match(text)):
         fact = f"the first line, '{channel[1]}', begins thoughts that have no end"
         reasons.suspect("", _line_of(text, channel.start(1)), "thoughts", fact, _SEND_AGAIN)
     if mark := thoughts.doubt:
-        fact = f"'{quoted(text[mark.start : mark.end])}' makes thoughts of blocks that may be the answer"
+        fact = f"if '{quoted(text[mark.start : mark.end])}' marks thoughts, blocks that may be the answer do not count"
         reasons.suspect("", _line_of(text, mark.start), "thoughts", fact, _SEND_AGAIN + _ONLY_NAMED)
 
 

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from code_commit.changes import DeclinedError, FilesAskedError, Reasons, RejectedResponseError
@@ -142,6 +144,7 @@ def test_thoughts_that_never_end_hold_no_answer(text):
     for reasons in (Reasons(), Reasons(lambda _: True)):
         read_response(text, reasons)
         assert [(reason.rule, reason.may_be_meant) for reason in reasons.kept] == [("thoughts", False)]
+        assert re.match(r"the thoughts that '<(?i:think|thinking)>' begins never end", reasons.kept[0].message)
 
 
 @pytest.mark.parametrize(
