@@ -124,7 +124,7 @@ class PassingFailure(Exception):  # noqa: N818 - it becomes an LLMError if it do
 
 
 class UnsentError(LLMError):
-    """TLS did not come about: no server has read the request, though TLS 1.3 lets its sender begin before that."""
+    """TLS did not come about, or only the other side spoke it: no API has read the request, though some was sent."""
 
 
 class OpenReply(NamedTuple):
@@ -329,6 +329,10 @@ class Connection:
         return failure
 
 
+_BINARY = "illegal request line"
+"""A part of h11's words on a reply whose first byte begins no text, as that of a TLS alert (0x15) does not."""
+
+
 def _keep_alive(connected: Any, first: int, every: int, times: int) -> None:
     """Let TCP ask whether a silent host is there, so that a silence alone is no error."""
     import socket
@@ -363,10 +367,13 @@ def _explain_failure(error: Exception, endpoint: Endpoint) -> LLMError | Passing
             said = "the server closed the TLS connection: if it speaks plain http, begin the address with http://"
             failure = PassingFailure(f"no connection to {endpoint.netloc} ({said})", "refused", _PAUSE_UNREACHED)
         return failure
+    closed = f"{host} closed the connection before its answer was complete, or sent no HTTP"
+    if endpoint.base_url.startswith("http:") and "without sending a response" in str(error):
+        closed += "; if it speaks https, begin the address with https://"
     reasons: dict[type[Exception], str] = {
         httpx.WriteTimeout: f"{host} takes the prompt too slowly",
         httpx.ReadTimeout: f"{host} is silent for too long",
-        httpx.RemoteProtocolError: f"{host} closed the connection before its answer was complete, or sent no HTTP",
+        httpx.RemoteProtocolError: closed,
     }
     return PassingFailure(reasons.get(type(error), f"the connection to {host} broke"))
 
@@ -379,6 +386,9 @@ def _explain_tls(error: Exception, endpoint: Endpoint) -> str:
     """Return why TLS cannot work there, "" for any other failure."""
     import ssl
 
+    if endpoint.base_url.startswith("http:") and _BINARY in str(error):
+        way = f"begin the address with https:// ({endpoint.address_option})"
+        return f"{endpoint.netloc}{_or_proxy(endpoint)} speaks no http, but https as it seems: {way}"
     cause = _find_cause(error, ssl.SSLError)
     if cause is not None and "CERTIFICATE_REQUIRED" in (cause.reason or "").upper():
         way = "name it with client_cert and client_key in your own config.toml"
@@ -391,7 +401,11 @@ def _explain_tls(error: Exception, endpoint: Endpoint) -> str:
     if endpoint.is_local:
         return f"{endpoint.netloc} speaks http, not https: begin the address with http:// ({endpoint.address_option})"
     way = f"{endpoint.address_option} and the proxy variables"
-    return f"{endpoint.netloc}, or a proxy before it, speaks http, not https: check {way}"
+    return f"{endpoint.netloc}{_or_proxy(endpoint)} speaks http, not https: check {way}"
+
+
+def _or_proxy(endpoint: Endpoint) -> str:
+    return "" if endpoint.is_local else ", or a proxy before it,"
 
 
 def _find_cause(error: BaseException | None, kind: type[E]) -> E | None:

@@ -83,6 +83,43 @@ def test_https_to_a_server_that_speaks_http_is_an_error_at_once():
     assert not listener.retries
 
 
+@contextlib.contextmanager
+def answering(data):
+    """Yield the port of a server that answers each connection with these bytes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer_each() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    client, _ = server.accept()
+                    client.recv(65536)
+                    client.sendall(data)
+                    client.close()
+
+        thread = threading.Thread(target=answer_each, daemon=True)
+        thread.start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+
+
+def test_http_to_a_server_that_speaks_tls_is_an_error_at_once_and_not_paid_for():
+    listener, alert = Listener(), b"\x15\x03\x01\x00\x02\x02\x46"
+    with answering(alert) as port, open_way(CHAT, f"http://127.0.0.1:{port}/v1", Clock().timing()) as llm:
+        with pytest.raises(LLMError, match=rf"127\.0\.0\.1:{port} speaks no http, .* begin the address with https://"):
+            llm.complete(PROMPT, listener)
+        assert not llm._connection.has_sent, "nothing that may be paid for"
+    assert not listener.retries
+
+
+def test_http_to_a_server_that_closes_may_mean_https():
+    listener = Listener()
+    with answering(b"") as port, open_way(CHAT, f"http://127.0.0.1:{port}/v1", Clock().timing()) as llm:
+        with pytest.raises(LLMError, match="if it speaks https, begin the address with https://; given up after 5"):
+            llm.complete(PROMPT, listener)
+    assert len(listener.retries) == 5
+
+
 def test_a_handshake_that_a_local_server_ends_is_given_up_like_a_refused_port():
     listener = Listener()
     with socket.create_server(("127.0.0.1", 0)) as silent:
