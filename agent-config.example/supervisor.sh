@@ -10,8 +10,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if ! command -v code-commit >/dev/null; then
-    echo "code-commit is not in a folder of PATH (no script sees an alias): install" \
-        "it with pipx or uv tool, or write its path into $0" >&2
+    echo "code-commit is not in a folder of PATH (no script sees an alias):" \
+        "install it with pipx or uv tool, or write its path into $0" >&2
     exit 2
 fi
 
