@@ -32,7 +32,7 @@ from code_commit.fleet.baseline import RED, Baselines
 from code_commit.fleet.history import EnoughError, Sieve, read_history, tasks_of
 from code_commit.fleet.land import NOTHING, ON_ITS_BASE, THERE, find_moved, has_branch, land_results, load_landings
 from code_commit.fleet.limits import Budget, Failures
-from code_commit.fleet.llms import ask_of_each, require_keys
+from code_commit.fleet.llms import ask_of_each, require_keys, ways_left_out
 from code_commit.fleet.page import Pages, write_pages
 from code_commit.fleet.repositories import find_unfit, list_repositories
 from code_commit.fleet.results import load_lines, load_results, results_folder
@@ -140,7 +140,7 @@ def _carry_out(options: FleetOptions) -> int:
         if task.id in (options.only or {task.id}) and not any(fnmatchcase(task.id, name) for name in options.exclude)
     ]
     if options.check:
-        return _check(options, chosen)
+        return _check(options, chosen, ways_left_out(chosen, own))
     _require_safe_cluster(options, tasks)
     if options.out is None:
         raise NotSetUpError("name the folder for the results: --out OUT")
@@ -158,9 +158,9 @@ def _in_each_way(options: FleetOptions, tasks: list[FleetTask]) -> list[FleetTas
     return make_matrix(tasks, settings, options.trials) if settings or options.trials > 1 else tasks
 
 
-def _check(options: FleetOptions, tasks: Sequence[FleetTask]) -> int:
+def _check(options: FleetOptions, tasks: Sequence[FleetTask], left_out: str) -> int:
     """Print that the tasks have no mistake; beside OUT also what would be done of them. Raises NotSetUpError."""
-    lines = [f"{count(len(tasks), 'task')}: no mistake"]
+    lines = [f"{count(len(tasks), 'task')}: no mistake", *([left_out] if left_out else [])]
     left = list(tasks)
     if options.out and not is_folder(options.out):
         lines.append(f"{len(tasks):,} would start")

@@ -16,7 +16,7 @@ from code_commit.fleet.tasks import FleetTask
 from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG
 from code_commit.runs.words import count
-from code_commit.settings import KEYS_VARIABLE
+from code_commit.settings import ENVIRONMENT_PREFIX, KEYS_VARIABLE, Facet, settings_for
 from code_commit.terminal import shown
 
 T = TypeVar("T")
@@ -59,3 +59,14 @@ def require_keys(tasks: Sequence[FleetTask]) -> None:
     ]
     if told:
         raise NotSetUpError("\n".join(told))
+
+
+def ways_left_out(tasks: Sequence[FleetTask], own: Mapping[str, Any]) -> str:
+    """Return which of the user's own settings of the way to an address reach no task that lacks them, "" for none."""
+    given = {"key_command"} if os.environ.get(f"{ENVIRONMENT_PREFIX}KEY_COMMAND") else set()
+    names = [name for name in settings_for(Facet.REACH) if own.get(name) and name not in given]
+    lacking = [name for name in names if any(name not in task.settings for task in tasks)]
+    if not lacking:
+        return ""
+    way = "give a task's settings headers as text, and a worker CODE_COMMIT_KEY_COMMAND in its environment"
+    return f"your own settings of {', '.join(lacking)} are for no task of a fleet: {way}"

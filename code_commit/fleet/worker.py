@@ -22,6 +22,7 @@ from code_commit.files import load_json, read_ends
 from code_commit.fleet import in_fleet_words
 from code_commit.fleet.builds import PLAIN_GIT, Source, Workshop, copy_path, find_commit
 from code_commit.fleet.clone import DRAIN
+from code_commit.fleet.llms import ways_left_out
 from code_commit.fleet.patches import Patches, digest_of, make_patches
 from code_commit.fleet.processes import (
     EndedError,
@@ -41,6 +42,7 @@ from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT
 from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.runs.words import duration, ending_of
 from code_commit.settings import KEYS_VARIABLE
+from code_commit.sources import read_user_settings
 from code_commit.status import Status
 from code_commit.terminal import TAIL_BYTES, shown
 from code_commit.trust import isolated
@@ -273,6 +275,9 @@ class _Run:
             message = f"the worker has no usable key for the model: set the key's variable there, or {KEYS_VARIABLE}"
         elif record.error and record.error.kind == NoKeyError.kind:  # what the run calls so are links into that folder
             message = message.replace(f"{AGENT_CONFIG}/", f"${KEYS_VARIABLE}/")
+        if record.error and record.error.kind in ("key", "refused"):
+            left_out = ways_left_out([self._task], read_user_settings(None, os.environ, []))
+            message = f"{message}; {left_out}" if left_out else message
         return {"status": record.status, "exit_code": record.exit_code, "message": message}
 
     def _last_words(self, record: RunRecord) -> str:

@@ -5,7 +5,7 @@ from fleet_tools import make_list, task
 
 from code_commit.api import price_answers
 from code_commit.errors import NotSetUpError
-from code_commit.fleet.llms import ask_of_each, require_keys
+from code_commit.fleet.llms import ask_of_each, require_keys, ways_left_out
 from code_commit.fleet.tasks import read_tasks
 
 
@@ -32,3 +32,19 @@ def test_an_answer_s_cost_is_known_by_the_model_the_settings_and_the_key_that_is
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test-0123456789")
     (here,), (elsewhere,) = (ask_of_each([{}], price_answers, is_elsewhere=each) for each in (False, True))
     assert here[0] > elsewhere[0] == 0.0, "the model of the key that is found, where none is named"
+
+
+def test_what_is_left_out_of_the_user_s_way_to_an_address_is_named(tmp_path, monkeypatch):
+    def told(tasks, **own):
+        return ways_left_out(tasks, own).partition(" are for no task")[0]
+
+    lines = [task("a", "x", "openai"), task("b", "x", "openai", settings={"headers": {"X": "y"}})]
+    plain, with_headers = read_tasks(make_list(tmp_path / "tasks.jsonl", *lines))
+    headers = {"X": "z"}
+    assert told([plain], headers=headers, model="openai") == "your own settings of headers"
+    assert told([plain, with_headers], headers=headers) == "your own settings of headers"
+    assert told([with_headers], headers=headers) == ""
+    assert told([plain], key_command="cat x") == "your own settings of key_command"
+    monkeypatch.setenv("CODE_COMMIT_KEY_COMMAND", "cat x")
+    assert told([plain], key_command="cat x") == ""
+    assert told([plain], model="openai", max_repairs=1) == ""

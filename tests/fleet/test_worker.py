@@ -152,6 +152,25 @@ def test_a_key_that_a_worker_lacks_is_told_and_can_be_supplied(tmp_path):
     assert (result.status, result.message, result.is_open) == ("not_set_up", told, True)
 
 
+def test_a_refusal_tells_of_the_way_that_is_left_out(tmp_path, server, monkeypatch):
+    own = tmp_path / "own" / "code-commit"
+    own.mkdir(parents=True)
+    (own / "config.toml").write_text(
+        'model = "chat:m"\nbase_url = "https://llm.test/v1"\nkey_command = "echo k"\n[headers]\nX-Team = "a"\n'
+    )
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(own.parent))
+    monkeypatch.delenv("CODE_COMMIT_USER_SETTINGS", raising=False)
+    server.answer = lambda _: (401, "")
+    repository = make_repository(tmp_path / "repository")
+    told = "your own settings of {} are for no task of a fleet: give"
+    for names, settings in (("key_command, headers", {}), ("key_command", {"headers": {"X-Team": "b"}})):
+        line = task("a", repository, settings=server.settings | settings)
+        message = do(line, tmp_path).result.message
+        assert told.format(names) in message, message
+    (own / "config.toml").unlink()
+    assert "your own settings" not in do(task("a", repository, settings=server.settings), tmp_path).result.message
+
+
 def test_a_key_that_is_refused_is_mended_where_the_worker_has_it(tmp_path, server, monkeypatch):
     server.answer = lambda _: (401, "")
     line = task("a", make_repository(tmp_path / "repository"), settings=server.settings)
