@@ -42,8 +42,8 @@ def test_a_refused_key_is_mended_where_it_comes_from():
     assert "key_command printed is refused: run that command in a shell" in said["key_command"]
 
 
-def refused(status, body, settings=None, model="m"):
-    endpoint = Endpoint(model, "http://127.0.0.1:9/v1", settings or Settings(), Path(), "a key file", str)
+def refused(status, body, settings=None, model="m", *, key="a key file"):
+    endpoint = Endpoint(model, "http://127.0.0.1:9/v1", settings or Settings(), Path(), key, str)
     return refusal_of(Reply(status, {}, body), endpoint, 1e9)
 
 
