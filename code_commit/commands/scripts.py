@@ -54,7 +54,7 @@ _MAY_TEST = regex(r"test|spec|check|unit|jest|mocha|karma|cypress|playwright|php
 _CONTINUES = regex(r"\s*(?:(?:then|do|else|elif|fi|esac)\b|[)}]|\Z)")
 _SEPARATOR = regex(r"((?<!\\);+|(?<![&>])&(?![&>]))")
 """A step that tests nothing, what goes on with the command before it, and what parts the steps of a line."""
-_SPEAKS = regex(r"[@+-]*\s*(?:(?:echo|printf|sleep)\b[^|&;]*|true|:|exit(?: 0)?|)\s*")
+_SPEAKS = regex(r"[@+-]*\s*(?:(?:echo|printf|sleep)\b[^|&;]*|true|:|exit(?: 0)?|)")
 _LOGS = regex(r"""\bnode\s+(?:-[ep]|--eval|--print)\s+(["'])\s*console\.\w+\([^()]*\);?\s*\1""")
 
 
@@ -78,7 +78,7 @@ def _is_idle(script: str) -> bool:
 
 def _only_speaks(script: str) -> bool:
     plain = _QUOTED.sub("''", _LOGS.sub("echo", script))
-    return all(_SPEAKS.fullmatch(step) for step in re.split(r"&&|\|\||;|\n", plain))
+    return all(_SPEAKS.fullmatch(step.strip()) for step in re.split(r"&&|\|\||;|\n", plain))
 
 
 def _reached(scripts: dict[str, Any], name: str) -> str:
