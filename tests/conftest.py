@@ -25,7 +25,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from code_commit.build import choose_sandbox
-from code_commit.llm.http import Timing
+from code_commit.llm.endpoint import Timing
 from code_commit.project import find_project
 from code_commit.runs.record import load_run_record
 from code_commit.settings import Settings

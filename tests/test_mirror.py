@@ -39,6 +39,7 @@ ELSEWHERE = {
     "fleet/dask_worker.py": "fleet/test_cluster.py",
     "fleet/processes.py": "fleet/test_worker.py",
     "llm/__init__.py": "llm/test_answers.py",
+    "llm/failures.py": "llm/test_http.py",
     "llm/gemini.py": "llm/test_requests.py",
     "llm/values.py": "llm/test_usage.py",
     "llm/words.py": "llm/test_refusals.py",

@@ -13,7 +13,9 @@ from code_commit.llm.addresses import state_folder
 from code_commit.llm.call import DONE, Call
 from code_commit.llm.command import VENDOR as COMMAND
 from code_commit.llm.command import CommandLLM
-from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing, at
+from code_commit.llm.endpoint import Endpoint, Reply, Timing, at
+from code_commit.llm.failures import PassingFailure
+from code_commit.llm.http import Connection
 from code_commit.llm.jobs import fetch_job, run_job
 from code_commit.llm.ledger import ROUNDING, Ledger
 from code_commit.llm.local import loaded_window

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import DONE, Call, Events
-from code_commit.llm.http import Endpoint, PassingFailure, Reply
+from code_commit.llm.endpoint import Endpoint, Reply
+from code_commit.llm.failures import PassingFailure
 from code_commit.llm.usage import Counts, first_count, maybe_count, usage_of
 from code_commit.llm.values import count_of, larger_counts, list_of, member, members_of, text_of
 from code_commit.llm.vendor import (

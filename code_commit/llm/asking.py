@@ -12,7 +12,7 @@ from code_commit.exchange import Prompt, Response
 from code_commit.interrupts import begin_call
 from code_commit.llm import LLM, open_llm
 from code_commit.llm.addresses import remember_address
-from code_commit.llm.http import Timing
+from code_commit.llm.endpoint import Timing
 from code_commit.llm.ledger import Ledger
 from code_commit.llm.refusals import RefusedRequestError
 from code_commit.llm.vendor import LlmConfig

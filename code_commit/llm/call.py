@@ -8,16 +8,10 @@ from typing import Any, NoReturn, TypeVar
 
 from code_commit.errors import LLMError, LLMErrorKind
 from code_commit.exchange import RequestBody
+from code_commit.llm.endpoint import Endpoint, Reply, Timing
 from code_commit.llm.events import LONGEST_BEGIN, begins_stream, read_events
-from code_commit.llm.http import (
-    Connection,
-    Endpoint,
-    FailureKind,
-    OpenReply,
-    PassingFailure,
-    Reply,
-    Timing,
-)
+from code_commit.llm.failures import FailureKind, PassingFailure
+from code_commit.llm.http import Connection, OpenReply
 from code_commit.llm.refusals import RefusedRequestError, can_come, may_be_paid, mend_address, refusal_of
 from code_commit.llm.values import json_or_text, members_of, text_of
 from code_commit.llm.words import error_message, has_words, is_error, unwrapped

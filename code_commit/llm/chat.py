@@ -8,7 +8,8 @@ from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, Response, Usage
 from code_commit.grammar import CLOSING
 from code_commit.llm.call import DONE, Call, Events, truncated_prompt
-from code_commit.llm.http import Endpoint, PassingFailure, Reply
+from code_commit.llm.endpoint import Endpoint, Reply
+from code_commit.llm.failures import PassingFailure
 from code_commit.llm.openai import takes_cache_options
 from code_commit.llm.usage import Counts, first_count, maybe_count, plain_name, usage_of, with_plain_names
 from code_commit.llm.values import count_of, has_count, larger_counts, list_of, member, members_of, text_of

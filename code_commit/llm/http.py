@@ -1,130 +1,24 @@
 """HTTP to one API. No exception of this module quotes a header or body of a request, since these hold the key."""
 
-import re
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from itertools import chain
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import RequestBody
 from code_commit.llm.certificates import Certificate, tls_context
-from code_commit.llm.proxies import is_this_machine, named_proxy, proxy_of
+from code_commit.llm.endpoint import Endpoint, Reply, Timing, at
+from code_commit.llm.failures import UnsentError, explain_failure, explain_unreached
+from code_commit.llm.proxies import named_proxy, proxy_of
 from code_commit.llm.values import is_text, json_or_text, unpacked
-from code_commit.settings import Settings
 from code_commit.terminal import shown
 
-E = TypeVar("E", bound=BaseException)
-FailureKind = Literal["busy", "refused", "unresolved", "missing"]
 _FOR_EVER = 1e9  # in seconds; what a socket takes ends at nine times that
-_PAUSE_UNREACHED = 2.5  # in seconds, four times: a local server silent for ten seconds is not running
-
-
-def at(base_url: str, path: str) -> str:
-    """Return the address of a path below a base URL, whose query goes with every request."""
-    base, _, query = base_url.partition("?")
-    return f"{base}{path}" + (f"{'&' if '?' in path else '?'}{query}" if query else "")
-
-
-class Endpoint(NamedTuple):
-    """The model, its address, and the settings of its requests."""
-
-    model: str
-    base_url: str
-    settings: Settings
-    root: Path
-    key_source: str  # the place of the key, "" without a key
-    censor: Callable[[str], str]  # takes the key out of the API's words: some quote it
-    tells_progress: bool = False
-    path: str = ""  # of the requests, below the address
-    is_vendors: bool = False  # whether the address is the vendor's own
-    role: str = ""  # "fallback" or "select", as in LlmConfig
-
-    @property
-    def host(self) -> str:
-        return shown(urlsplit(self.base_url).hostname or "")
-
-    @property
-    def netloc(self) -> str:
-        """The host with its port."""
-        return shown(urlsplit(self.base_url).netloc)
-
-    @property
-    def address_option(self) -> str:
-        return f"--{'fallback-' * (self.role == 'fallback')}base-url"
-
-    @property
-    def model_option(self) -> str:
-        return f"--{self.role and f'{self.role}-'}model"
-
-    @property
-    def is_local(self) -> bool:
-        return is_this_machine(urlsplit(self.base_url).hostname or "")
-
-
-class Timing(NamedTuple):
-    """The clock of a call, its timeouts and its pauses, in seconds."""
-
-    now: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-    wall_clock: Callable[[], float] = time.time
-    random: Callable[[], float] = lambda: time.time() % 1  # from 0 to 1, for jitter
-
-    connect: float = 15.0
-    read: float = 60.0  # the longest silence in the answer to a request that can be repeated for free: a poll, a count
-    cancel: float = 10.0  # for cancelling a job in all: the user waits for the tool to end
-    after_end: float = 15.0  # for what a stream has behind the end of its answer, such as counts
-
-    alive: tuple[int, int, int] = (60, 15, 4)
-    """When TCP asks whether a silent host is there: first, then every, and how often before it is not."""
-    largest_reply: int = 512 * 1024 * 1024  # in bytes; no model writes that much
-
-    first_poll: float = 0.5
-    longest_poll: float = 15.0
-    poll_growth: float = 1.6
-
-    first_backoff: float = 1.0
-    longest_backoff: float = 60.0
-
-
-class Reply(NamedTuple):
-    """A whole reply. Header names are in lower case; the body is the parsed JSON, else the text."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: Any
-
-    @property
-    def is_success(self) -> bool:
-        return 200 <= self.status < 300
-
-
-@dataclass(eq=False)
-class PassingFailure(Exception):  # noqa: N818 - it becomes an LLMError if it does not pass
-    """The call failed in a way that can pass. `delay` is the wait that the API asked for, in seconds.
-
-    `kind` is `refused` if nothing on this machine speaks to us there, `unresolved` if nobody has known the name of the
-    host in this run, `missing` if the job may not be recorded everywhere yet, else `busy`. `may_be_paid` says that the
-    provider may have begun an answer, `status` is the reply's, or one in its body.
-    """
-
-    reason: str
-    kind: FailureKind = "busy"
-    delay: float | None = None
-    reply: Reply | None = None
-    may_be_paid: bool = False
-    status: int | None = None
-
-
-class UnsentError(LLMError):
-    """TLS did not come about, or only the other side spoke it: no API has read the request, though some was sent."""
 
 
 class OpenReply(NamedTuple):
@@ -294,6 +188,14 @@ class Connection:
             self._socket = details["return_value"].get_extra_info("socket")
             _keep_alive(self._socket, *self.timing.alive)
 
+    def _peer(self) -> tuple[str, str]:
+        """Return the host that the socket goes to, and its name in messages: the API, or the proxy before it."""
+        if not self._proxy.hostname:
+            return self.endpoint.host, self.endpoint.netloc
+        host = shown(self._proxy.hostname)  # without the user's part, which may hold a password
+        port = f":{self._proxy.port}" if self._proxy.port else ""
+        return host, f"the proxy {host}{port} of {self.proxy_variable}"
+
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
         """Raise our exceptions in place of httpx's, unchained, since httpx's may quote the request."""
@@ -307,30 +209,10 @@ class Connection:
             if self._is_shut or (isinstance(error, httpx.ReadTimeout) and self.remaining <= 0.1):
                 raise self._out_of_time() from None
             if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) and not self._is_connected:
-                raise self._explain_unreached(error) from None
-            failure = _explain_failure(error, self.endpoint)
+                raise explain_unreached(error, *self._peer(), was_connected=self._was_connected) from None
+            failure = explain_failure(error, self.endpoint)
             self.has_sent = self.has_sent and not isinstance(failure, UnsentError)
             raise failure from None
-
-    def _explain_unreached(self, error: Exception) -> PassingFailure:
-        """Return the failure to connect to the host, or to the proxy before it."""
-        import socket
-
-        host, netloc = self.endpoint.host, self.endpoint.netloc
-        if self._proxy.hostname:  # whose address may hold a password
-            host = shown(self._proxy.hostname)
-            port = f":{self._proxy.port}" if self._proxy.port else ""
-            netloc = f"the proxy {host}{port} of {self.proxy_variable}"
-        failure = PassingFailure(f"no connection to {netloc} ({_words_of(error)})")
-        if _find_cause(error, socket.gaierror) and not self._was_connected:
-            failure.kind, failure.delay = "unresolved", _PAUSE_UNREACHED
-        elif is_this_machine(host) and _find_cause(error, ConnectionRefusedError):
-            failure.kind, failure.delay = "refused", _PAUSE_UNREACHED
-        return failure
-
-
-_BINARY = "illegal request line"
-"""A part of h11's words on a reply whose first byte begins no text, as that of a TLS alert (0x15) does not."""
 
 
 def _keep_alive(connected: Any, first: int, every: int, times: int) -> None:
@@ -343,73 +225,3 @@ def _keep_alive(connected: Any, first: int, every: int, times: int) -> None:
         for name, value in options:
             if hasattr(socket, name):
                 connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
-def _explain_failure(error: Exception, endpoint: Endpoint) -> LLMError | PassingFailure:
-    """Return the failure of a request, in a message that quotes nothing of the request."""
-    import ssl
-
-    import httpx
-
-    host = endpoint.host
-    if lasting := _explain_tls(error, endpoint):
-        return UnsentError(lasting)
-    if isinstance(error, httpx.ProxyError):
-        status = str(error)[:3]
-        if status in ("401", "403", "407"):
-            return LLMError(f"the proxy refuses to connect to {host} (status {status}): check the proxy variables")
-        return PassingFailure(f"the proxy does not reach {host} (HTTPS_PROXY and NO_PROXY say what goes through it)")
-    if isinstance(error, UnicodeError):  # the host's name has a part that is empty, too long or no punycode
-        return LLMError(f"{host} is not a valid host name: check {endpoint.address_option}")
-    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-        failure = PassingFailure(f"no connection to {endpoint.netloc} ({_words_of(error)})")
-        if endpoint.is_local and (_find_cause(error, ssl.SSLEOFError) or _find_cause(error, ssl.SSLZeroReturnError)):
-            said = "the server closed the TLS connection: if it speaks plain http, begin the address with http://"
-            failure = PassingFailure(f"no connection to {endpoint.netloc} ({said})", "refused", _PAUSE_UNREACHED)
-        return failure
-    closed = f"{host} closed the connection before its answer was complete, or sent no HTTP"
-    if endpoint.base_url.startswith("http:") and "without sending a response" in str(error):
-        closed += "; if it speaks https, begin the address with https://"
-    reasons: dict[type[Exception], str] = {
-        httpx.WriteTimeout: f"{host} takes the prompt too slowly",
-        httpx.ReadTimeout: f"{host} is silent for too long",
-        httpx.RemoteProtocolError: closed,
-    }
-    return PassingFailure(reasons.get(type(error), f"the connection to {host} broke"))
-
-
-def _words_of(error: Exception) -> str:
-    return shown(re.sub(r"^\[Errno -?\d+\] | \(_ssl\.c:\d+\)$", "", str(error)))
-
-
-def _explain_tls(error: Exception, endpoint: Endpoint) -> str:
-    """Return why TLS cannot work there, "" for any other failure."""
-    import ssl
-
-    if endpoint.base_url.startswith("http:") and _BINARY in str(error):
-        way = f"begin the address with https:// ({endpoint.address_option})"
-        return f"{endpoint.netloc}{_or_proxy(endpoint)} speaks no http, but https as it seems: {way}"
-    cause = _find_cause(error, ssl.SSLError)
-    if cause is not None and "CERTIFICATE_REQUIRED" in (cause.reason or "").upper():
-        way = "name it with client_cert and client_key in your own config.toml"
-        return f"{endpoint.netloc} demands a client certificate: {way}"
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        certificate = f"the certificate of {endpoint.host} is not trusted ({cause.verify_message})"
-        return f"{certificate}: if a proxy of yours signs it, name its authority with SSL_CERT_FILE"
-    if cause is None or cause.reason != "WRONG_VERSION_NUMBER":
-        return ""
-    if endpoint.is_local:
-        return f"{endpoint.netloc} speaks http, not https: begin the address with http:// ({endpoint.address_option})"
-    way = f"{endpoint.address_option} and the proxy variables"
-    return f"{endpoint.netloc}{_or_proxy(endpoint)} speaks http, not https: check {way}"
-
-
-def _or_proxy(endpoint: Endpoint) -> str:
-    return "" if endpoint.is_local else ", or a proxy before it,"
-
-
-def _find_cause(error: BaseException | None, kind: type[E]) -> E | None:
-    """Return the first exception of a kind in a chain of causes, None without one."""
-    while error is not None and not isinstance(error, kind):
-        error = error.__cause__ or error.__context__
-    return error

@@ -9,8 +9,9 @@ from urllib.parse import quote
 from code_commit.errors import CodeCommitError, LLMError
 from code_commit.exchange import RequestBody
 from code_commit.llm.call import Call
+from code_commit.llm.endpoint import Reply
 from code_commit.llm.events import LONGEST_BEGIN, begins_stream, read_events
-from code_commit.llm.http import PassingFailure, Reply
+from code_commit.llm.failures import PassingFailure
 from code_commit.llm.refusals import RefusedRequestError
 from code_commit.llm.values import json_or_text, list_of, member, text_of
 from code_commit.llm.vendor import end_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from code_commit.errors import NotSetUpError
-from code_commit.llm.http import Endpoint, at
+from code_commit.llm.endpoint import Endpoint, at
 from code_commit.llm.models import VENDORS, check_base_url
 from code_commit.llm.proxies import is_this_machine
 from code_commit.llm.reach import reach_of

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 from code_commit.errors import Message, Named, NoKeyError, NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.llm import anthropic, chat, command, gemini, openai, replay
-from code_commit.llm.http import at
+from code_commit.llm.endpoint import at
 from code_commit.llm.proxies import is_this_machine
 from code_commit.llm.vendor import LlmConfig, Model, ModelChoice, Vendor, estimate_tokens, max_output
 from code_commit.project import AGENT_CONFIG

@@ -8,7 +8,7 @@ from typing import Any
 
 from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import Call
-from code_commit.llm.http import Endpoint, Reply
+from code_commit.llm.endpoint import Endpoint, Reply
 from code_commit.llm.jobs import failure_of, is_job
 from code_commit.llm.usage import Counts, maybe_count, usage_of
 from code_commit.llm.values import count_of, list_of, member, text_of

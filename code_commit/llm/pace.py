@@ -9,7 +9,7 @@ from pathlib import Path
 
 from code_commit.errors import MachineError
 from code_commit.interrupts import begin_call
-from code_commit.llm.http import Endpoint, Timing
+from code_commit.llm.endpoint import Endpoint, Timing
 
 _LONGEST_NAP = 1.0  # seconds
 _CLOCK_ERROR = 60.0  # seconds by which the clocks of two machines may differ

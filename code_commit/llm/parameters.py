@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from code_commit.exchange import Prompt
-from code_commit.llm.http import Reply
+from code_commit.llm.endpoint import Reply
 from code_commit.llm.words import named_parameters, said_by
 from code_commit.regex import regex
 from code_commit.settings import Settings

@@ -8,7 +8,8 @@ import re
 from typing import Any, NamedTuple
 
 from code_commit.errors import LLMError, LLMErrorKind
-from code_commit.llm.http import Endpoint, PassingFailure, Reply
+from code_commit.llm.endpoint import Endpoint, Reply
+from code_commit.llm.failures import PassingFailure
 from code_commit.llm.values import json_or_text
 from code_commit.llm.waits import asked_wait
 from code_commit.llm.words import (

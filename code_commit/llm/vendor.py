@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from code_commit.exchange import CHARACTERS_PER_TOKEN, Prompt, Response, Usage, weigh
 from code_commit.grammar import CLOSING
 from code_commit.llm.call import Call, Events, HasAnswer
-from code_commit.llm.http import Endpoint, Reply
+from code_commit.llm.endpoint import Endpoint, Reply
 from code_commit.llm.programs import KeyProgram
 from code_commit.paths.random_values import is_mixed
 from code_commit.redaction import Redactor

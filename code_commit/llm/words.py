@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from code_commit.llm.http import Endpoint
+from code_commit.llm.endpoint import Endpoint
 from code_commit.llm.values import json_or_text, member, members_of, text_of
 from code_commit.regex import regex
 from code_commit.terminal import shown

@@ -9,7 +9,7 @@ from fake_server import FakeServer
 
 from code_commit.exchange import Prompt, Response, Settlement
 from code_commit.llm import NetworkLLM
-from code_commit.llm.http import Timing
+from code_commit.llm.endpoint import Timing
 from code_commit.llm.keys import ApiKey
 from code_commit.llm.ledger import Ledger
 from code_commit.llm.vendor import LlmConfig, ModelChoice

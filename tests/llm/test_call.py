@@ -8,7 +8,7 @@ from fake_server import FakeServer, Fault
 
 from code_commit.errors import LLMError
 from code_commit.llm.call import backoff
-from code_commit.llm.http import Timing
+from code_commit.llm.endpoint import Timing
 
 
 def test_where_nobody_listens_nobody_asks_to_wait_and_no_wait_is_past_the_limit():

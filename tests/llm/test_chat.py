@@ -13,7 +13,7 @@ from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, Usage
 from code_commit.llm.chat import assemble, request_body
 from code_commit.llm.chat import usage as usage_of
-from code_commit.llm.http import Endpoint
+from code_commit.llm.endpoint import Endpoint
 from code_commit.settings import Settings
 
 CHAT = WAYS["chat"]

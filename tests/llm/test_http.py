@@ -15,7 +15,7 @@ from tls_server import tls_server
 
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import Prompt
-from code_commit.llm.http import Timing
+from code_commit.llm.endpoint import Timing
 
 CHAT = WAYS["chat"]
 OPEN_FILES = Path("/proc/self/fd")

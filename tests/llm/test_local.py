@@ -13,7 +13,7 @@ import pytest
 from fake_server import FakeServer
 from measure import least
 
-from code_commit.llm.http import Endpoint
+from code_commit.llm.endpoint import Endpoint
 from code_commit.llm.local import find_server, loaded_window, with_window
 from code_commit.llm.models import longest_prompt
 from code_commit.llm.vendor import LlmConfig, ModelChoice

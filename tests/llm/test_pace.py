@@ -8,7 +8,7 @@ from asking import ROOT, WAYS, Clock, ask
 from fake_server import FakeServer
 
 from code_commit.errors import MachineError
-from code_commit.llm.http import Endpoint, Timing
+from code_commit.llm.endpoint import Endpoint, Timing
 from code_commit.llm.pace import Pace
 from code_commit.settings import Settings
 

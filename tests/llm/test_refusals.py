@@ -6,7 +6,7 @@ import pytest
 from asking import WAYS, open_way
 
 from code_commit.errors import LLMError
-from code_commit.llm.http import Endpoint, Reply
+from code_commit.llm.endpoint import Endpoint, Reply
 from code_commit.llm.refusals import RefusedRequestError, refusal_of
 from code_commit.settings import Settings
 
