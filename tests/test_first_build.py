@@ -139,7 +139,7 @@ def test_a_build_that_cannot_tell_is_not_paid_for(name, project_folder: Path, ru
     assert builds(project_folder) == 3
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+@pytest.mark.usefixtures("needs_bwrap")
 @pytest.mark.parametrize(("words", "attempts"), [(["--build-first"], 0), ([], 1)])
 def test_what_the_sandbox_refuses_is_not_paid_for(words, attempts, project_folder: Path, run_code_commit: Run):
     (project_folder / "build.sh").write_text("#!/bin/sh\nset -e\n[ -e made ] || touch build.sh\ngrep -qx ok ok.txt\n")

@@ -236,4 +236,6 @@ def test_a_git_file_that_leads_nowhere_is_not_taken_for_no_repository(project_fo
     (project_folder / "sub").mkdir()
     for folder in (project_folder, project_folder / "sub"):
         done = run_code_commit(folder, "rollup")
-        assert (done.returncode, "/nowhere/.git/worktrees/one" in done.stderr) == (2, True), done.stderr
+        git_says = subprocess.run(["git", "status"], cwd=folder, capture_output=True, text=True, check=False).stderr
+        assert "(or any" not in git_says  # most versions name the place
+        assert (done.returncode, git_says.strip() in done.stderr) == (2, True), done.stderr

@@ -279,16 +279,16 @@ class CommandParser(argparse.ArgumentParser):
         """Raise NotSetUpError for what stands before a command, the first of the words left."""
         before, given = self._words[: -len(words)], [action for action in self._actions if action.dest in found]
         names, command = [action.option_strings[0] for action in given], make_command_parser(words[0])
+        if "--" in before:  # which argparse keeps or drops, by its version
+            self.error("-- stands before the command", "; leave it out")
         if foreign := [name for name in names if not command.has_option(name)]:
             are = "are options" if len(foreign) > 1 else "is an option"
             way = _as_fleet_settings(foreign) if words[0] == "fleet" else ""
             self.error(f"{' and '.join(foreign)} {are} of `run`, not of `{words[0]}`", way and f"; there use {way}")
-        if names:
-            import shlex  # `--help` does without
+        import shlex  # `--help` does without
 
-            moved = shlex.join(["code-commit", words[0], *before, *words[1:]])
-            self.error(f"put {' and '.join(names)} after {words[0]}", f": {moved}")
-        self.error("-- stands before the command", "; leave it out")
+        moved = shlex.join(["code-commit", words[0], *before, *words[1:]])
+        self.error(f"put {' and '.join(names)} after {words[0]}", f": {moved}")
 
     def _hint_at_option(self, name: str) -> str:
         commands = [word for word in self._words if word in COMMANDS and self._subparsers is not None]

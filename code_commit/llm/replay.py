@@ -1,7 +1,9 @@
 """`replay:FOLDER`: recorded responses in place of an LLM. The Nth call of a run gets N-response.txt."""
 
+import os
 from collections.abc import Mapping
 from typing import Any, Self
+from urllib.parse import quote
 
 from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, RequestBody, Response, Settlement
@@ -67,7 +69,9 @@ class ReplayLLM(LLMWithoutAPI):
         """Return the next recorded response. Raises LLMError with the file's name if it cannot be read."""
         self._calls += 1
         path = self._folder / f"{self._calls}-response.txt"
-        listener.requested(path.as_uri(), {}, RequestBody(system=prompt.system, user=prompt.user))
+        listener.requested(
+            f"file://{quote(os.fsencode(path))}", {}, RequestBody(system=prompt.system, user=prompt.user)
+        )
         try:
             text = path.read_bytes().decode("utf-8")
         except OSError as error:

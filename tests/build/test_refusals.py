@@ -1,7 +1,6 @@
 """A failure that the sandbox made is told by the end of the output, and no repair is paid for."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -134,7 +133,7 @@ def test_without_a_network_a_name_that_is_looked_up_is_refused():
     assert (refusal(said, mocked, network=False), refusal(said, network=False)) == ("", said.split("\n")[1])
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+@pytest.mark.usefixtures("needs_bwrap")
 def test_no_repair_is_paid_for_and_resume_builds_again(project_folder: Path, run_code_commit: Run):
     build = project_folder / "build.sh"
     build.write_text("#!/bin/sh\nset -e\ntouch build.sh\ngrep -q '^ok$' ok.txt\n")
@@ -149,7 +148,7 @@ def test_no_repair_is_paid_for_and_resume_builds_again(project_folder: Path, run
     assert (done.returncode, "attempt 2" in done.stderr) == (0, False), done.stderr
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+@pytest.mark.usefixtures("needs_bwrap")
 @pytest.mark.parametrize("command", ["git add -A", "touch /usr/x"])
 def test_strict_tells_what_it_keeps_beside_the_protected_files(
     command: str, project_folder: Path, run_code_commit: Run
@@ -160,7 +159,7 @@ def test_strict_tells_what_it_keeps_beside_the_protected_files(
     assert (done.returncode, "the sandbox made build.sh fail" in done.stderr) == (5, True), done.stderr
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+@pytest.mark.usefixtures("needs_bwrap")
 def test_a_test_that_prints_the_words_is_repaired(project_folder: Path, run_code_commit: Run):
     (project_folder / "build.sh").write_text("#!/bin/sh\nset -e\nsh ./test.sh\ngrep -q '^ok$' ok.txt\n")
     (project_folder / "test.sh").write_text(
@@ -176,7 +175,7 @@ def test_a_test_that_prints_the_words_is_repaired(project_folder: Path, run_code
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+@pytest.mark.usefixtures("needs_bwrap")
 def test_a_build_cannot_hit_the_sandbox_by_the_projects_name(project_folder: Path, run_code_commit: Run):
     (project_folder / "build.sh").write_text('#!/bin/sh\ntr "\\0" " " </proc/$PPID/cmdline\nexit 1\n')
     answers = recorded(project_folder, "^^^ok.txt\nok\n^^^end\n")

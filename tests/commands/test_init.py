@@ -153,6 +153,7 @@ def test_nothing_recognised_gives_the_example(files, tmp_path: Path, run_code_co
     assert "build.sh is still the example" not in run_code_commit(tmp_path, "check").stdout
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_names_of_a_hostile_project_give_no_commands(tmp_path: Path):
     names = ["a\ntouch HACKED\n", "$(touch HACKED)", "`touch HACKED`", "'; touch HACKED; '", "-rf", "\x1b[2J"]
     for name in names:

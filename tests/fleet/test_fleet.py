@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -307,7 +306,7 @@ def test_a_task_that_waits_for_money_holds_up_none_of_another_provider(tmp_path,
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("bwrap"), reason="there is no bubblewrap here")
+@pytest.mark.usefixtures("needs_bwrap")
 def test_a_build_cannot_read_the_hidden_tests_in_the_list(tmp_path, cluster):
     tasks = tmp_path / "tasks.jsonl"
     build = f"test -e {tasks} && ! grep . {tasks} && if test -e check.sh; then sh check.sh; fi"

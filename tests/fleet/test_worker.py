@@ -283,7 +283,7 @@ def test_a_task_anywhere_but_in_its_own_clone_does_nothing(tmp_path, monkeypatch
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("bwrap"), reason="there is no bubblewrap here")
+@pytest.mark.usefixtures("needs_bwrap")
 def test_git_works_in_the_build_in_the_strictest_sandbox_too(tmp_path):
     repository = make_repository(tmp_path / "repository", "git log -1 --format=%s && grep -q '^ok$' ok.txt")
     answers = make_answers(tmp_path / "answers", RIGHT)
@@ -292,7 +292,7 @@ def test_git_works_in_the_build_in_the_strictest_sandbox_too(tmp_path):
     assert outcome.result.is_green, unpacked(outcome.log)["1-build.txt"]
 
 
-@pytest.mark.skipif(not shutil.which("bwrap"), reason="there is no bubblewrap here")
+@pytest.mark.usefixtures("needs_bwrap")
 def test_a_build_cannot_read_the_key_by_which_a_worker_is_of_the_cluster(tmp_path):
     key = tmp_path / "tls.pem"
     key.write_text("-----BEGIN PRIVATE KEY-----\n")
@@ -310,7 +310,7 @@ CHECKED = "if test -e check.sh; then ./check.sh; else echo fine >lock.txt; touch
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("bwrap"), reason="there is no bubblewrap here")
+@pytest.mark.usefixtures("needs_bwrap")
 @pytest.mark.parametrize(("answer", "word"), [("fine", "solved"), ("poor", "not verified"), ("bad", "build failed")])
 def test_a_green_result_is_built_again_with_hidden_files(tmp_path, answer, word):
     repository = make_repository(tmp_path / "repository", CHECKED)
