@@ -232,11 +232,17 @@ def _chain(folder: Path) -> list[tuple[Path, RunRecord]]:
 
 
 def _say_what_was_done(target: str, chain: Sequence[tuple[Path, RunRecord]]) -> str:
-    if len(chain) <= 1:
-        left = done_by_build(chain[0][1]) if chain else ""
-        return f"undid {target}" + (f"; what the build did stays: it {left}" if left else "")
-    now = "no longer in the tree" if len(chain) % 2 else "in the tree again"
-    return f"undid {target}, an undo: the changes of {chain[-1][0].name} are {now}"
+    if len(chain) > 1:
+        done, now = ("brought", "no longer in the tree") if len(chain) % 2 else ("took", "in the tree again")
+        return f"undid {target}, an undo: the changes of {chain[-1][0].name} that it {done} back are {now}"
+    parts = [f"undid {target}"]
+    for _, record in chain:
+        if edited := [file.path for file in record.rewritten if file.action != "reformat"]:
+            went = f"what the build, or you, did to {listed(edited)} after the answer went with it"
+            parts.append(f"{went} (code-commit undo latest brings that back)")
+        if left := done_by_build(record):
+            parts.append(f"what the build did stays: it {left}")
+    return "; ".join(parts)
 
 
 def _mark(chain: Sequence[tuple[Path, RunRecord]], log: RunLog) -> None:

@@ -251,10 +251,10 @@ def test_undo_is_exact_and_can_be_undone(root: Path, run_code_commit: Run):
     assert git(root, "status", "--porcelain") == ""
     undo = latest(root)
     assert (undo["command"], undo["undoes"]) == ("undo", run)
-    for state, said in ((after, "in the tree again"), (before, "no longer in the tree")):
+    for state, said in ((after, "took back are in the tree again"), (before, "brought back are no longer in the tree")):
         done = run_code_commit(root, "undo", latest(root)["run"])
         assert (done.returncode, tree(root)) == (0, state), done.stderr
-        assert f", an undo: the changes of {run} are {said}" in done.stderr
+        assert f", an undo: the changes of {run} that it {said}" in done.stderr
 
 
 ODD_NAMES = ("src/aux.c", "-x", ":x", "~", "%a%", "$lib/a.ts", "c:x", "x~1", "a\\b", "q.", "[python]")
@@ -790,15 +790,15 @@ def test_each_run_of_a_chain_of_undos_is_undone_or_in_the_tree_again(runs):
     second = runs(undoes=first.folder.name)
     third = runs(undoes=second.folder.name)
     for chain, undone, said in (
-        ([second, first], [True, False], "in the tree again"),
-        ([third, second, first], [True, False, True], "no longer in the tree"),
+        ([second, first], [True, False], "took back are in the tree again"),
+        ([third, second, first], [True, False, True], "brought back are no longer in the tree"),
     ):
         found = undo._chain(chain[0].folder)
         assert [folder for folder, _ in found] == [log.folder for log in chain]
         undo._mark(found, chain[0])
         records = [load_run_record((log.folder / "run.json").read_bytes()) for log in chain]
         assert [record.undone for record in records] == undone
-        told = f"undid {chain[0].folder.name}, an undo: the changes of {first.folder.name} are {said}"
+        told = f"undid {chain[0].folder.name}, an undo: the changes of {first.folder.name} that it {said}"
         assert undo._say_what_was_done(chain[0].folder.name, found) == told
 
 

@@ -236,6 +236,10 @@ REWRITING = {
         [("a.py", "reformat", 1, 1), ("b.py", "reformat", 1, 1)],
         "reformatted a.py, b.py",
     ),
+    "echo mine >> a.py; sed -i 's/x=1/x = 1/' b.py": (
+        [("a.py", "replace", 1, 0), ("b.py", "reformat", 1, 1)],
+        "rewrote a.py and reformatted b.py",
+    ),
     "echo evil >> a.py; chmod +x b.py; rm new.txt; ln -s ok.txt link; mv link deep/c.py; echo back > gone.txt": (
         [
             ("a.py", "replace", 1, 0),
@@ -276,6 +280,11 @@ def test_what_a_build_made_of_the_answer_is_named_with_a_diff(
     diff = (log / "built.diff").read_text() if actions else ""
     assert (diff.count("diff --git"), (log / "built.diff").exists()) == (len(actions), bool(actions))
     assert ("evil" in diff) == ("evil" in page) == ("evil" in script)
+    undone = run_code_commit(root, "undo")
+    edited = [path for path, action, *_ in actions if action != "reformat"]
+    went = f"what the build, or you, did to {', '.join(edited)} after the answer went with it"
+    expected = (2, False) if "ln -s" in script else (0, bool(edited))  # it follows no link
+    assert (undone.returncode, went in undone.stderr) == expected, undone.stderr
 
 
 def test_of_what_was_rolled_back_or_answered_anew_no_build_is_told(root: Path, run_code_commit: Run):
