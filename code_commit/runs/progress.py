@@ -292,8 +292,10 @@ def _closing_lines(record: RunRecord) -> list[str]:
         besides.append(f"The build also {rewritten} (unless you did); {record.log_dir}/{BUILT_DIFF} shows it.")
     if done := words.done_by_build(record):
         besides.append(f"{words.who_changed(record)} also {done} (unless you did); undo does not take that back.")
-    diff = "Review: code-commit diff."
-    ways = diff if record.command == "undo" else f"Nothing is committed. {diff} Undo: code-commit undo."
+    ways = "Review: code-commit diff."
+    if record.command != "undo":
+        has_moved = any(words.HEAD_MOVED in warning.message for warning in record.warnings)
+        ways = f"{'' if has_moved else 'Nothing is committed. '}{ways} Undo: code-commit undo."
     review = [ways] if totals.files_changed else []
     if record.message and record.status == Status.SUCCESS:
         return [f"{record.message[0].upper()}{record.message[1:]}.", *besides, *review, *(log if review else [])]

@@ -12,7 +12,7 @@ from code_commit.git import Index, Repository, UnansweredError
 from code_commit.project import Project
 from code_commit.runs.diff import applied_changes, presence, with_hidden_text
 from code_commit.runs.record import RunRecord, TreeBefore
-from code_commit.runs.words import listed
+from code_commit.runs.words import HEAD_MOVED, listed
 from code_commit.terminal import shown
 
 _STATUS = (
@@ -139,7 +139,7 @@ def _rule_warnings(written: Collection[str]) -> Iterator[str]:
 def _repository_warnings(before: TreeState, after: TreeState) -> Iterator[str]:
     facts = []
     if (before.branch, before.commit) != (after.branch, after.commit):
-        facts.append(f"HEAD moved from {before.head} to {after.head}")
+        facts.append(f"{HEAD_MOVED} {before.head} to {after.head}")
     if before.stashes != after.stashes:
         facts.append(f"git stash held {before.stashes} and holds {after.stashes} now")
     if after.replaced - before.replaced:
