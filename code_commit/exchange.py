@@ -109,7 +109,8 @@ class Usage:
 class Cost:
     """US dollars that were paid, None where no price is known, and beside them the most that may have been paid.
 
-    `unpriced` counts the requests that may have been paid for at a price that is not known, and whose answer is lost.
+    `unpriced` counts the requests that may have been paid for at a price that is not known, and whose answer is lost
+    or not used.
     """
 
     settled: float | None = None

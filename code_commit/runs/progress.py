@@ -301,8 +301,8 @@ def _closing_lines(record: RunRecord) -> list[str]:
         return [f"{record.message[0].upper()}{record.message[1:]}.", *besides, *review, *(log if review else [])]
     if record.status not in (Status.SUCCESS, Status.BUILD_FAILED):
         cost = words.cost_in_words(totals.cost)
-        is_lost = totals.unsettled_usd or totals.unpriced
-        return [*besides, f"Cost: {cost} (no reply reported it)."] if is_lost else besides
+        why = " (no reply reported it)" if totals.unsettled_usd else ""
+        return [*besides, f"Cost: {cost}{why}."] if totals.unsettled_usd or totals.unpriced else besides
     build = words.headline_of(record)
     after = f" after {words.count(totals.attempts, 'attempt')}" if record.is_main else ""
     if record.status == Status.BUILD_FAILED:

@@ -294,7 +294,7 @@ def joined(*parts: str) -> str:
 def cost_in_words(cost: Cost, *, short: bool = False) -> str:
     """Return `$0.24 and at most $1.28 unsettled`, or one of the two; "" for no known cost and nothing unsettled."""
     settled, unsettled = _amounts(cost, short=short)
-    unknown = f"{count(cost.unpriced, 'lost answer')} that may have been paid for, price unknown"
+    unknown = f"{count(cost.unpriced, 'unused answer')} that may have been paid for, price unknown"
     lost = unknown if cost.unpriced else ""
     return " and ".join(filter(None, [settled, unsettled and f"at most {unsettled} unsettled", lost]))
 

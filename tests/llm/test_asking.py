@@ -189,15 +189,15 @@ def test_a_call_that_an_interrupt_ends_may_have_been_paid_for_unless_its_price_i
         ended, is_lost = record(root), price is None
         assert (ended["status"], ended["error"]["may_be_paid"]) == ("interrupted", is_lost), said
         assert ended["totals"]["unpriced"] == ended["attempts"][0]["unpriced"] == is_lost
-        assert ("Cost: 1 lost answer that may have been paid for, price unknown (no reply" in said) == is_lost, said
-        assert ("1 lost answer" in run_code_commit(root, "log", "latest").stdout) == is_lost
+        assert ("Cost: 1 unused answer that may have been paid for, price unknown.\n" in said) == is_lost, said
+        assert ("1 unused answer" in run_code_commit(root, "log", "latest").stdout) == is_lost
         rows = {" ".join(row.split()) for row in run_code_commit(root, "log", "--stats").stdout.splitlines()}
         assert f"answers of unknown cost {1 if is_lost else '-'}" in rows
         assert (recorded_cost(load_run_record((the_log(root) / "run.json").read_bytes())).settled is None) == is_lost
         done = run_code_commit(root, "resume")
     assert done.returncode == 0, done.stderr
     assert record(root)["totals"]["unpriced"] == is_lost
-    assert ("1 lost answer that may have been paid for" in done.stderr) == is_lost
+    assert ("1 unused answer that may have been paid for" in done.stderr) == is_lost
 
 
 def test_a_call_that_is_not_sent_whole_cannot_have_been_paid_for(root: Path, start_code_commit: Start):
