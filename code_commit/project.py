@@ -164,7 +164,7 @@ def find_user_folder(project: Project | None, environment: Mapping[str, str] = o
         return UserFolder(folder, warnings=tuple(warnings))
     top = str(project.git.work_tree) if project.git else find_top(str(project.root))
     if is_inside(str(folder), top):
-        why = "is in the project, so your own settings and keys there are not read"
+        why = "is in the project, so your own settings and keys there are not read for it"
         return UserFolder(None, warnings=(*warnings, f"{shown_path(folder)} {why}"))
     linked = frozenset[str]()
     with suppress(OSError):

@@ -365,9 +365,18 @@ def test_init_user_writes_it_once(project_folder, run_code_commit: Run):
     again = run_code_commit(project_folder, "init", "--user")
     assert (again.returncode, file.read_text()) == (0, "max_repairs = 9\n")
     assert again.stdout == "~/.config/code-commit/config.toml exists already; nothing was written.\n"
-    done = run_code_commit(project_folder, "init", "--user", env={"XDG_CONFIG_HOME": str(project_folder)})
-    assert (done.returncode, (project_folder / "code-commit").exists()) == (2, False)
-    assert "set $XDG_CONFIG_HOME" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["home", "project"])
+def test_init_user_writes_it_in_the_home_folder_too_and_says_where_it_is_not_read(
+    place, project_folder, run_code_commit: Run
+):
+    """Most terminals begin in the home folder, which is no project."""
+    there = Path(os.environ["HOME"]) if place == "home" else project_folder
+    there.mkdir(exist_ok=True)
+    done = run_code_commit(there, "init", "--user", env={"XDG_CONFIG_HOME": str(there / "conf")})
+    assert (done.returncode, (there / "conf/code-commit/config.toml").is_file()) == (0, True), done.stderr
+    assert "so your own settings and keys there are not read for it" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize("mode", ["guard", "strict"])

@@ -31,7 +31,6 @@ from code_commit.project import (
 )
 from code_commit.sources import load_settings
 from code_commit.terminal import shown, terminal_width, wrapped
-from code_commit.trust import find_top, is_inside
 from code_commit.verify import ignored_paths
 
 DESCRIPTION = """\
@@ -129,8 +128,6 @@ def _write_users_own() -> int:
     folder, project = place_of_user(), current_folder()
     if folder is None:
         raise NotSetUpError("there is no home folder: set HOME, or $XDG_CONFIG_HOME, to an absolute path")
-    if is_inside(str(folder), find_top(str(project.root))):
-        raise NotSetUpError(f"{shown_path(folder)} lies in this project, where it is not read: set $XDG_CONFIG_HOME")
     file = folder / CONFIG_FILE
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
