@@ -373,14 +373,17 @@ def test_a_call_begins_once_whatever_the_provider_makes_of_it(project_folder: Pa
 
 @pytest.mark.slow
 def test_the_supervisor_of_the_document(project_folder: Path, tmp_path: Path, run_code_commit: Run):
-    """One task becomes green and is committed, one stays red, one cannot begin."""
+    """One task becomes green and is committed, one is done already, one stays red, one cannot begin."""
     document = (Path(__file__).parents[1] / "docs" / "python.md").read_text("utf-8")
     (script,) = re.findall(r"^```python\n(.*?)^```$", document, re.DOTALL | re.MULTILINE)
     assert len(script.splitlines()) <= 30
-    projects = {name: tmp_path / name for name in ("green", "red", "bare")}
-    for name in ("green", "red"):
+    projects = {name: tmp_path / name for name in ("done", "green", "red", "bare")}
+    for name in ("done", "green", "red"):
         shutil.copytree(project_folder, projects[name], symlinks=True)
-        answer = f"^^^ok.txt\n{'ok' if name == 'green' else 'no'}\n^^^end\n"
+        if name == "done":
+            (projects[name] / "ok.txt").write_text("ok\n")
+            git(projects[name], "commit", "-qam", "Done.")
+        answer = f"^^^ok.txt\n{'no' if name == 'red' else 'ok'}\n^^^end\n"
         set_up_as_init_does(projects[name], run_code_commit, *[answer] * 3)
     projects["bare"].mkdir()
     (tmp_path / "tasks.json").write_text(json.dumps({str(root): "Say ok." for root in projects.values()}))
@@ -388,11 +391,13 @@ def test_the_supervisor_of_the_document(project_folder: Path, tmp_path: Path, ru
         [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False
     )
     assert (done.returncode, done.stderr) == (1, "")
-    *problems, of_green, of_red = done.stdout.splitlines()
+    *problems, of_done, of_green, of_red = done.stdout.splitlines()
     assert any(line.startswith(f"{projects['bare']}: build.sh") for line in problems), problems
+    assert of_done == f"{projects['done']}: success, $0.00"
     assert of_green == f"{projects['green']}: success, $0.00"
     assert of_red == f"{projects['red']}: build_failed, $0.00"
-    assert git(projects["green"], "log", "-1", "--format=%s").strip() == "Say ok."
+    last = [git(projects[name], "log", "-1", "--format=%s").strip() for name in ("done", "green")]
+    assert last == ["Done.", "Say ok."]
     assert git(projects["green"], "status", "--short") == ""
     assert "The build passes" in (tmp_path / "green.html").read_text()
     assert not (tmp_path / "bare.html").exists()
