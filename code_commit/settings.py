@@ -19,6 +19,7 @@ ENVIRONMENT_PREFIX = "CODE_COMMIT_"
 ATTEMPT_VARIABLE, RUN_VARIABLE = "CODE_COMMIT_ATTEMPT", "CODE_COMMIT_RUN"  # for build.sh
 KEYS_VARIABLE = "CODE_COMMIT_KEYS"  # names the folder of a fleet worker's `gemini-key.txt`, `openai-key.txt` ...
 _WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", Mapping: "a table"}
+_PLAIN = {int: "[0-9]+", float: r"[0-9]+(\.[0-9]+)?", bool: "true|false"}  # a text that fits without its quotes
 _TABLE = ": write a line with its name in brackets, and each entry as NAME = VALUE on a line below it"
 _UNITS = {"S": " of seconds", "USD": " of US dollars"}  # by metavar
 NOT_NEGATIVE = "0 or more"
@@ -138,9 +139,8 @@ class Setting:
         if value is None and self.may_be_none:
             return None
         if not _is_a(self.kind, value):
-            is_plain = isinstance(value, str) and (value in ("true", "false") or value.replace(".", "", 1).isdecimal())
-            quoted = ": leave the quotes out" if is_plain and self.kind in (int, float, bool) else ""
-            how = _TABLE if self.kind is Mapping else quoted
+            is_plain = isinstance(value, str) and re.fullmatch(_PLAIN.get(self.kind, "(?!)"), value)
+            how = _TABLE if self.kind is Mapping else ": leave the quotes out" * bool(is_plain)
             raise UnfitValueError(f"must be {_WORDS[self.kind]}{_UNITS.get(self.metavar, '')}{how}")
         if self.limit and not (0 < value <= MOST or (value == 0 and self.limit == NOT_NEGATIVE)):
             raise UnfitValueError(f"must be {self.limit}" + (f", {MOST:,} at most" if value > MOST else ""))

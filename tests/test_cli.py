@@ -49,6 +49,16 @@ MISSPELT = {
         ["fleet", "--base-url", "x"],
         "arguments: --base-url, an option of `run`: here use --setting base_url=VALUE",
     ),
+    "a setting of config.toml alone": (
+        ["run", "--keep-runs", "3"],
+        "unrecognized arguments: --keep-runs; keep_runs can be set only in config.toml\n",
+    ),
+    "the same in a fleet": (["fleet", "--stream=no"], "arguments: --stream=no; here use --setting stream=VALUE\n"),
+    "a value for a flag": (
+        ["--build-first=yes"],
+        "--build-first takes no value: write --build-first alone, or leave it out\n",
+    ),
+    "a part of a number": (["--max-repairs", "1.5"], "--max-repairs: must be a whole number; see code-commit --help"),
     "an option that another resembles": (["init", "--quiet"], "arguments: --quiet, an option of `run`, not of `init`"),
     "a value": (["--sandbox", "strct"], "must be one of auto, off, guard, strict; did you mean 'strict'?"),
     "a provider": (["--model", "opnai:gpt-6.2-sol"], "did you mean 'openai'?"),

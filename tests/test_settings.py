@@ -86,6 +86,7 @@ WRONG_FILES = {
     "unknown": ("zzz = 1", "there is no setting 'zzz'; code-commit run --help lists"),
     "wrong type": ("max_repairs = 'many'", "max_repairs must be a whole number"),
     "text for a number": ("max_repairs = '1'", "max_repairs must be a whole number: leave the quotes out"),
+    "text that fits in no form": ("max_repairs = '1.0'", "max_repairs must be a whole number\n"),
     "part of a number": ("max_repairs = 1.0", "max_repairs must be a whole number"),
     "true for a number": ("max_cost = true", "max_cost must be a number of US dollars"),
     "number for true": ("strict = 1", "strict must be true or false"),
@@ -148,7 +149,7 @@ def test_a_wrong_config_file_is_named_with_its_fault(project, text, message):
     with pytest.raises(NotSetUpError) as caught:
         load_settings(project, {}, {})
     assert str(caught.value).startswith("agent-config/config.toml")
-    assert message in str(caught.value)
+    assert message in f"{caught.value}\n"
 
 
 def test_all_faults_of_all_sources_are_told_at_once(project):

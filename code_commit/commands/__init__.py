@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, NoReturn, Self, TypeVar
 
 from code_commit.errors import NotSetUpError, Word
-from code_commit.settings import SETTINGS, add_settings, did_you_mean
+from code_commit.settings import OPTIONS, SETTINGS, add_settings, did_you_mean
 from code_commit.version import __version__
 
 COMMANDS = {
@@ -254,6 +254,8 @@ class CommandParser(argparse.ArgumentParser):
             name = argument.partition("=")[0]
             if re.match("--|-[A-Za-z]$", name) and " " not in name and name not in self._option_string_actions:
                 self.error(f"unrecognized arguments: {argument}", self._hint_at_option(name))
+            if name != argument and (known := self._option_string_actions.get(name)) and known.nargs == 0:
+                self.error(f"{name} takes no value", f": write {name} alone, or leave it out")
         found, others = super().parse_known_args(arguments, namespace)
         if rest:
             setattr(found, self._rest, rest)
@@ -296,7 +298,10 @@ class CommandParser(argparse.ArgumentParser):
             return f"; put it after {command}"
         if name == "--last" and any(action.dest == "run" for action in self._actions):
             return f"; for the latest run, use {self.prog} latest"
-        own = self.prog.partition(" ")[2]
+        own, setting = self.prog.partition(" ")[2], name[2:].replace("-", "_")
+        if setting in SETTINGS and setting not in OPTIONS:
+            place = f"here use {_as_fleet_settings([name])}"
+            return f"; {place if own == 'fleet' else f'{setting} can be set only in config.toml'}"
         if own and make_command_parser("run").has_option(name):
             way = _as_fleet_settings([name]) if own == "fleet" else ""
             return f", an option of `run`{f': here use {way}' if way else f', not of `{own}`'}"
