@@ -29,6 +29,7 @@ _PORTS = (11434, 8080, 1234)  # of Ollama, llama.cpp and LM Studio
 _LONGEST_LOOK, _PATIENCE = 0.9, 3.0  # seconds for all ports, and for one request to a server that the user named
 _LONGEST_ANSWER = 1_000_000  # bytes
 _MOST_NAMED = 6
+_OTHER_ADDRESS = "check that base_url is that of an LLM server"
 _WINDOWS = ("max_model_len", "loaded_context_length", "max_context_length")  # of vLLM and LM Studio
 
 
@@ -61,7 +62,8 @@ def with_window(llm: LlmConfig, warn: Callable[[str], None] | None = None) -> Ll
         pass
     except OSError as error:
         if warn:
-            warn(f"{urlsplit(url).netloc} does not answer ({error.strerror or error}): start the server")
+            advice = "start the server" if isinstance(error, ConnectionRefusedError) else _OTHER_ADDRESS
+            warn(f"{urlsplit(url).netloc} does not answer ({error.strerror or error}): {advice}")
     return llm
 
 
@@ -78,7 +80,7 @@ def _doubt(status: int, body: object, model: str) -> str:
         return f"does not list the model {shown(model)}{others}"
     words = " ".join(said_by(body)[:LONGEST_MESSAGE].split())
     answer = f"answers the request for its models with {status if status != 200 else 'something else'}"
-    advice = "check its key" if status in (401, 403) else "check that base_url is that of an LLM server"
+    advice = "check its key" if status in (401, 403) else _OTHER_ADDRESS
     return f"{answer}{words and f' ({shown(words)})'}: {advice}"
 
 

@@ -215,6 +215,22 @@ def test_check_says_what_the_server_answered(
     assert (told in said, "Ready: run" in said) == (True, not told), said
 
 
+def test_a_server_that_hangs_up_need_not_be_started():
+    """One that speaks https does so, where it is asked by http."""
+    warnings: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def hang_up() -> None:
+            with suppress(OSError):
+                while True:
+                    listener.accept()[0].close()
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        with_window(config(f"http://127.0.0.1:{listener.getsockname()[1]}/v1"), warnings.append)
+        listener.shutdown(socket.SHUT_RDWR)
+    assert [warning.partition("): ")[2] for warning in warnings] == ["check that base_url is that of an LLM server"]
+
+
 def test_llama_cpp_answers_for_any_model():
     facts = {"/props": {"default_generation_settings": {"n_ctx": 8}}, "/v1/models": {"data": [{"id": "file.gguf"}]}}
     warnings: list[str] = []
