@@ -39,6 +39,8 @@ def test_a_cost_of_more_runs_than_the_latest_is_told_to_be_that(out):
     assert "7 attempts · $3.25 in all runs" in text
     assert "green e 1 - $1.50 in all runs 0.0 s" in text
     assert text.count("in all runs") == 2
+    write_pages(out, "e", {"e": again.with_runs({"r": (None, 0.0), "s": (None, 0.0)})})
+    assert "in all runs" not in (out / "index.html").read_text(), "of an unknown cost"
 
 
 def test_equal_patches_of_repositories_stand_together_and_each_names_the_one_to_read(tmp_path):
