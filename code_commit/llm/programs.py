@@ -210,6 +210,7 @@ class KeyProgram:
             said = self.censor.redact_cut(done.said.strip().rpartition("\n")[2][-300:])
             raise NotSetUpError(f"key_command: {name} {done.how}" + (f": {said}" if said else "; run it by hand"))
         if problem := self._problem_of(value):
-            raise NotSetUpError(f"what key_command prints {problem}")
+            fault = problem.partition(": ")[0]  # its advice is for a file
+            raise NotSetUpError(f"what key_command prints {fault}: run {name} by hand, and log in if it asks")
         self.printed = value
         return value

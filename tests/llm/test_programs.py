@@ -101,7 +101,7 @@ def key_program(tmp_path: Path, script: str) -> KeyProgram:
     file.chmod(0o755)
     project = tmp_path / "project"
     project.mkdir()
-    return KeyProgram(str(file), project, lambda value: None if len(value) >= 8 else "is no key")
+    return KeyProgram(str(file), project, lambda value: None if len(value) >= 8 else "is no key: put it there")
 
 
 def test_a_key_program_runs_once_and_again_when_asked_and_all_its_keys_are_censored(tmp_path):
@@ -123,7 +123,7 @@ def test_a_key_program_runs_once_and_again_when_asked_and_all_its_keys_are_censo
 
 FAILURES = {
     "a failure": ("import sys; sys.exit('not logged in')", "key ended with exit code 1: not logged in"),
-    "nothing": ("", "what key_command prints is no key"),
+    "nothing": ("", "what key_command prints is no key: run key by hand, and log in if it asks"),
     "its own token in the complaint": (f"import sys; print('{TOKEN}'); sys.exit('bad {TOKEN}')", "exit code 1: bad "),
 }
 
