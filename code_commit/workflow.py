@@ -168,7 +168,8 @@ def change_files(run: Run, response: Response, shows: Sight | None, attempt: Att
     changes = verify_response(run, response, shows, attempt)
     attempt.applying(changes)
     ours = {path for path, (was_there, _) in presence(log.record.attempts).items() if not was_there}
-    replaced = [change.path for change in changes.changes if change.original is not None and change.path not in ours]
+    changed = (each for each in changes.changes if each.original and each.content != each.original.content)
+    replaced = [change.path for change in changed if change.path not in ours]
     if mixed := untracked_before(run.plan.tree, replaced):
         log.add_warning("review", f"git does not track {listed(mixed)}: git diff cannot show what was there")
     _warn_of_first_build(log, [change.path for change in attempt.record.changes])

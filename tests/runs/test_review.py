@@ -311,6 +311,8 @@ def test_of_new_files_it_is_told_only_where_the_answer_changes_one(root: Path, r
     done = run_code_commit(root, *recorded(root, f"{OK}^^^notes.txt\nanother\n^^^end\n"))
     assert "warning: git does not track notes.txt: git diff cannot show what was there" in done.stderr
     assert doubt not in done.stderr
+    done = run_code_commit(root, *recorded(root, f"{OK}^^^notes.txt\nanother\n^^^end\n"))
+    assert "git does not track notes.txt" not in done.stderr, "it is the same"
     done = run_code_commit(root, *recorded(root, OK))
     assert doubt in done.stderr, "ok.txt is tracked"
     git(root, "checkout", "-q", "ok.txt")
