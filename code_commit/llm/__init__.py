@@ -111,14 +111,13 @@ class NetworkLLM:
         """Return the answer. A request is sent again at once without the parameter that the server refuses."""
         tokens = estimate_tokens(prompt.text)
         while True:
-            body = self._dialect.body(self._api.request_body(call.endpoint, self._dialect.prompt(prompt)))
-            call.body = RequestBody(body)
-            headers = self._reach.shown(self._connection.headers)
-            call.listener.requested(at(call.endpoint.base_url, self._api.path), headers, call.body)
+            body = self._make_request(call, prompt)
             settings = self._endpoint.settings
             adapt = partial(adapted, self._dialect, body, settings=settings, renames=self._api.renames)
             try:
-                return call.retry(lambda: self._ask(call, bid, tokens), is_lasting=adapt)
+                return call.retry(
+                    lambda: self._ask(call, self._affordable(call, prompt, bid), tokens), is_lasting=adapt
+                )
             except RefusedRequestError as refusal:
                 way = adapt(refusal.reply)
                 if way is None or (call.unsettled and refusal.reply.status != OF_TEMPLATE):
@@ -126,6 +125,27 @@ class NetworkLLM:
                 self._dialect, how = way
                 reason = f"{refusal.said}; asked once more {how}"
                 call.listener.retrying(reason, refusal.reply.status, 0.0, self._connection.remaining)
+
+    def _make_request(self, call: Call, prompt: Prompt) -> Mapping[str, Any]:
+        """Make the request of a call, log it and return its body."""
+        body = self._dialect.body(self._api.request_body(call.endpoint, self._dialect.prompt(prompt)))
+        call.body = RequestBody(body)
+        headers = self._reach.shown(self._connection.headers)
+        call.listener.requested(at(call.endpoint.base_url, self._api.path), headers, call.body)
+        return body
+
+    def _affordable(self, call: Call, prompt: Prompt, bid: Bid | None) -> Bid | None:
+        """Return the bid, or one for a shorter answer, which the request then asks for, if only that is covered."""
+        left = self._ledger.left
+        if bid is None or bid.usd <= left + ROUNDING:
+            return bid
+        shorter = bid_for(self._choice, call.endpoint.settings, prompt, left, bid.tokens)
+        if shorter is None or shorter.usd > left + ROUNDING:
+            return bid
+        settings = call.endpoint.settings._replace(max_output_tokens=shorter.output)
+        call.endpoint = call.endpoint._replace(settings=settings)
+        self._make_request(call, prompt)
+        return shorter
 
     def _doubt(self, call: Call, prompt: Prompt, response: Response) -> None:
         """Warn of an answer by another model, of one that may be cut off, and of a window that is too small."""

@@ -227,6 +227,18 @@ def test_a_broken_stream_is_not_repeated_with_money_for_one_call(name):
     assert listener.unsettled == pytest.approx([0.1], abs=0.001)
 
 
+@pytest.mark.parametrize("name", ["messages", "chat"])
+def test_a_retry_asks_for_a_shorter_answer_if_the_money_left_covers_only_that(name):
+    """Else one failure of a server would end each run whose limit is below the cost of two longest answers."""
+    money = {"max_cost": 0.19, "max_output_tokens": 10_000, "prices": {WAYS[name].model: Price(0.0, 10.0)}}
+    listener = Listener()
+    with FakeServer(answers=["ok"] * 3, faults=[Fault("drop_mid_body", times=1)]) as server:
+        with open_way(WAYS[name], server.base_url(name), Clock().timing(), **money) as llm:
+            assert llm.complete(SHORT_PROMPT, listener).text == "ok"
+    assert [request.body["max_tokens"] for request in server.requests] == [10_000, 9_000]
+    assert listener.unsettled == pytest.approx([0.1], abs=0.001)
+
+
 @pytest.mark.parametrize("kind", ["status", "html"])
 def test_a_refused_request_costs_nothing(kind):
     fault = Fault(kind, status=503, times=2)
