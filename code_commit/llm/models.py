@@ -53,12 +53,17 @@ def choose_model(
     for vendor in VENDORS.values():
         if vendor.bare_names and re.fullmatch(vendor.bare_names, model):
             return ModelChoice(vendor.name, model)
+    start, slash, rest = model.partition("/")  # as other tools write it
+    if slash and start in _LOCAL_SERVERS:
+        prefix, name = start, rest
     if prefix in _LOCAL_SERVERS:
         server = Named(setting, shown(f"chat:{name or 'NAME'}"))
         at = Named("base_url", f"http://127.0.0.1:{_LOCAL_SERVERS[prefix]}/v1")
         raise NotSetUpError(f"there is no provider '{prefix}': use ", server, " ", at)
     known = [*VENDORS, *(name for vendor in VENDORS.values() for name in vendor.models)]
     hint = did_you_mean(prefix if colon else model, VENDORS if colon else known)
+    if slash and start in VENDORS:
+        hint = f"; did you mean '{shown(f'{start}:{rest}')}'?"
     names = ", ".join(f"{name}:" for name in VENDORS)
     if colon and re.fullmatch(r"\w[\w.-]*", prefix):
         server = Named(setting, shown(f"chat:{name}"))
