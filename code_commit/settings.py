@@ -201,54 +201,52 @@ class Settings(NamedTuple):
         str, Setting("PROVIDER:NAME (gemini, openai, anthropic, chat, command, replay)", "MODEL"), MODEL, ROLLUP
     ] = ""
     select_model: Annotated[
-        str, Setting("the LLM that chooses the files of a rollup (default: model)", "MODEL"), MODEL, ROLLUP
+        str, Setting("the LLM that chooses the rollup's files (default: the model)", "MODEL"), MODEL, ROLLUP
     ] = ""
     base_url: Annotated[
         str, Setting("the API's address, if it is not the vendor's; required for chat:", "URL"), RESUME, ROLLUP
     ] = ""
-    fallback_model: Annotated[str, Setting("takes over if the model cannot be called", "MODEL"), MODEL] = ""
+    fallback_model: Annotated[str, Setting("LLM that takes over if the model cannot be called", "MODEL"), MODEL] = ""
     fallback_base_url: Annotated[str, Setting("the fallback's address, if it is not the vendor's", "URL"), RESUME] = ""
     key_command: Annotated[
         str,
-        CommandSetting("a program that prints the API key, run once, and again if the key is refused", "COMMAND"),
+        CommandSetting("a command that prints the API key; it runs once, and again if the key is refused", "COMMAND"),
         *(RESUME, ROLLUP, REACH, OWN),
     ] = ""
     max_repairs: Annotated[
-        int, Setting("attempts after the first: for failed builds, rejections, file lists", "N", NOT_NEGATIVE), RESUME
+        int, Setting("further attempts after failed builds, rejections, file requests", "N", NOT_NEGATIVE), RESUME
     ] = 3
     on_rejected: Annotated[Literal["retry", "stop"], Setting("ask again after a rejected response, or end the run")] = (
         "retry"
     )
     max_output_tokens: Annotated[
-        int | None, Setting("most tokens the LLM may generate (default: the model's)", "N", POSITIVE)
+        int | None, Setting("maximum number of tokens the LLM may generate (default: the model's)", "N", POSITIVE)
     ] = None
     reasoning_effort: Annotated[
         str | None, Setting("reasoning effort, if the provider supports it (default: the model's)", "X")
     ] = None
     llm_timeout: Annotated[
-        float, Setting("seconds for one LLM call, retries included", "S", POSITIVE), LIMIT, RESUME, ROLLUP
+        float, Setting("time limit in seconds for an LLM call with retries", "S", POSITIVE), LIMIT, RESUME, ROLLUP
     ] = 3600.0
     build_timeout: Annotated[
-        float, Setting("seconds for one build, 0 for no limit", "S", NOT_NEGATIVE), LIMIT, BUILD, APPLY, RESUME
+        float, Setting("time limit in seconds for a build; 0: none", "S", NOT_NEGATIVE), LIMIT, BUILD, APPLY, RESUME
     ] = 3600.0
     answer_format: Annotated[
         Literal["files", "edits", "auto"],
-        Setting("files: whole files only; edits: edits too; auto: edits if a file is long"),
+        Setting("files: only whole files; edits: allow edits; auto: allow edits if a file is long"),
         APPLY,
     ] = "files"
     rollup: Annotated[
         Literal["file", "fresh", "fit", "select"],
-        Setting(
-            "file: codeRollup.txt as it is; or write it first: fresh (all), fit (what fits), select (an LLM chooses)"
-        ),
+        Setting("file: use codeRollup.txt as is; or rewrite it: fresh (all), fit (what fits), select (an LLM chooses)"),
     ] = "file"
     prompt_layout: Annotated[
         Literal["spec", "cached", "short"], Setting("order of the prompt's sections; `short` is for small models")
     ] = "spec"
-    build_first: Annotated[bool, Setting("run build.sh before anything is sent; the LLM sees why it fails")] = False
+    build_first: Annotated[bool, Setting("run build.sh before asking, so that the LLM sees why it fails")] = False
     max_cost: Annotated[
         float | None,
-        Setting("stop before a call that could exceed this sum, in US dollars", "USD", POSITIVE),
+        Setting("stop before a call that could exceed this total, in US dollars", "USD", POSITIVE),
         LIMIT,
         RESUME,
         ROLLUP,
@@ -265,31 +263,31 @@ class Settings(NamedTuple):
     ] = ()
     strict: Annotated[
         bool,
-        Setting("reject changes to an existing file that the rollup lacks or shows in another version"),
+        Setting("reject a change to an existing file if the rollup lacks the file or shows another version"),
         APPLY,
         GUARD,
     ] = False
     dry_run: Annotated[
-        bool, Setting("ask once, verify, print the diff that would be applied, change nothing"), APPLY
+        bool, Setting("ask once, verify, and print the diff that would be applied; change nothing"), APPLY
     ] = False
-    approve: Annotated[bool, Setting("show each answer's diff and ask on the terminal before it is applied"), GUARD] = (
+    approve: Annotated[bool, Setting("show each answer's diff, and ask on the terminal before applying it"), GUARD] = (
         False
     )
-    rollback: Annotated[bool, Setting("put every file back unless the run ends with a passing build"), APPLY, GUARD] = (
+    rollback: Annotated[bool, Setting("restore every file unless the run ends with a passing build"), APPLY, GUARD] = (
         False
     )
     infrastructure_exit_codes: Annotated[
         tuple[int, ...],
-        Setting("exit codes of build.sh that mean: the machine failed, not the code (repeatable)", "N", FAILING),
+        Setting("exit codes of build.sh that mean that the machine failed, not the code (repeatable)", "N", FAILING),
         BUILD,
     ] = (75,)
-    require_clean: Annotated[bool, Setting("refuse to start while `git status` is not clean"), APPLY, GUARD] = False
+    require_clean: Annotated[bool, Setting("refuse to start unless `git status` is clean"), APPLY, GUARD] = False
     sandbox: Annotated[
         Literal["auto", "off", "guard", "strict"], Setting("what the build may touch"), BUILD, APPLY, RESUME, GUARD
     ] = "auto"
     json: Annotated[bool, Setting("print run.json on stdout at the end"), OUTPUT] = False
     quiet: Annotated[bool, Setting("print only errors"), OUTPUT] = False
-    verbose: Annotated[bool, Setting("print more, and the build's output as it comes"), OUTPUT] = False
+    verbose: Annotated[bool, Setting("print more, including the build's output as it runs"), OUTPUT] = False
 
     headers: Annotated[Mapping[str, Any], HeadersSetting(), REACH] = {}
     key_header: Annotated[str, HeaderNameSetting(), REACH] = ""
@@ -376,7 +374,7 @@ def is_merged(name: str) -> bool:
 def add_settings(parser: argparse.ArgumentParser, names: Collection[str] = tuple(OPTIONS)) -> None:
     """Add the options of these settings, in the order of the table. One that is not given is absent from the result."""
     group = parser.add_argument_group(
-        "options of the main job", "each also a key of agent-config/config.toml and a variable CODE_COMMIT_..."
+        "settings", "each is also a key in agent-config/config.toml and a variable CODE_COMMIT_..."
     )
     for name, option in OPTIONS.items():
         if name not in names:

@@ -27,16 +27,16 @@ from code_commit.settings import OPTIONS, SETTINGS, add_settings, did_you_mean
 from code_commit.version import __version__
 
 COMMANDS = {
-    "run": "the main job, the same as no command",
-    "repair": "make a failing build pass: build.sh runs first, a green one costs nothing",
-    "init": "write what is missing: agent-config/, build.sh, the .gitignore line",
-    "rollup": "write agent-config/codeRollup.txt from the files git does not ignore",
-    "check": "run every preflight check; nothing leaves the machine; --build also builds",
+    "run": "do the main job, like code-commit without a command",
+    "repair": "make a failing build pass; if build.sh passes already, this costs nothing",
+    "init": "create what is missing: agent-config/, build.sh, the .gitignore line",
+    "rollup": "write agent-config/codeRollup.txt from the files that git does not ignore",
+    "check": "run every preflight check, without sending anything; --build also builds",
     "prompt": "print the initial prompt, to paste into any chat",
-    "apply": "verify and apply a saved response; no LLM",
-    "undo": "put back what the latest (or named) run changed",
-    "diff": "print everything that the latest (or named) run changed",
-    "resume": "continue an interrupted run at its next step, with its own settings",
+    "apply": "verify and apply a saved response, without an LLM",
+    "undo": "restore the files that the latest run (or RUN) changed",
+    "diff": "print everything that the latest run (or RUN) changed",
+    "resume": "continue an interrupted run at its next step, with its original settings",
     "log": "list the runs, or show one attempt by attempt",
     "fleet": "run many tasks over many trees, on this machine or a cluster",
     "mcp": "serve the commands as tools for an agent, over stdio",
@@ -59,13 +59,13 @@ exit codes:
   2  not set up, or wrong usage: nothing was sent or changed
   3  the LLM could not be called (network, key, quota, budget)
   4  no usable response: rejected, not approved, or the LLM cannot do the task
-  5  the machine failed: build.sh could not be run, exited with 75, or lacked a
-     program, disk space or something in the sandbox; or a file was not written
+  5  the machine failed: build.sh could not be run, exited with 75, lacked a
+     program or disk space, or was blocked by the sandbox; or a write failed
   70 a bug in code-commit; 129, 130, 143 interrupted
 
 a first run:
   code-commit demo                      watch the whole loop: no key, no network
-  code-commit init                      write what your project lacks
+  code-commit init                      create what your project lacks
   code-commit check -m 'What to do.'    see what is left to do
   code-commit -m 'What to do.'          ask, apply, build, repair
   code-commit diff                      review"""
@@ -184,9 +184,11 @@ def add_main_job(parser: argparse.ArgumentParser) -> None:
 
 def add_task(parser: argparse.ArgumentParser) -> None:
     task = parser.add_mutually_exclusive_group()
-    words = "the task, in place of query.txt, with a new rollup; several -m are paragraphs, - reads standard input"
+    words = (
+        "the task, instead of query.txt, with a new rollup; each further -m adds a paragraph; - reads standard input"
+    )
     task.add_argument("-m", action=_Paragraph, dest="task", metavar="TEXT", help=words)
-    file = "the file with the task, in place of query.txt; - is standard input"
+    file = "read the task from FILE instead of query.txt; - is standard input"
     task.add_argument("--query", metavar="FILE", help=file)
 
 
@@ -211,7 +213,7 @@ class _Paragraph(argparse.Action):
 
 PARAGRAPHS = {"flag": "-m", "action": _Paragraph}
 RUN = {"flag": "", "nargs": "?"}
-HOW_NAMED = "the beginning of its name, latest, or -1, -2 from the end"  # as `find_run_folders` reads it
+HOW_NAMED = "the beginning of its name, latest, or -1 (newest), -2 ..."  # as `find_run_folders` reads it
 
 
 def _as_fleet_settings(names: Sequence[str]) -> str:
@@ -236,7 +238,7 @@ class CommandParser(argparse.ArgumentParser):
         options |= {"allow_abbrev": False, "argument_default": argparse.SUPPRESS}
         # of these columns, or argparse would import shutil to ask the terminal
         super().__init__(formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=_COLUMNS), **options)
-        self.add_argument("-C", action=_Gone, metavar="DIR", help="go to this folder first, as git -C does")
+        self.add_argument("-C", action=_Gone, metavar="DIR", help="change to DIR first, like git -C")
 
     def set_rest(self, name: str, usage: str) -> None:
         """Let the words after `--` be the argument of this name, which the usage tells."""

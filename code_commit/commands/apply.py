@@ -27,10 +27,10 @@ from code_commit.views import Sight
 from code_commit.workflow import build_project, change_files, end_dry, verify_response
 
 DESCRIPTION = """\
-Verifies and applies a saved response, all of it or nothing, as a run does; no
-LLM is asked. Exits with 0 if it was applied and, with --build, the build
-passed; with 1 if the build failed; with 4 if the response was rejected, or says
-that the LLM cannot do the task."""
+Verifies a saved response, and applies all of it or nothing, as a run does. No
+LLM is asked. Exits with 0 if the response was applied (and, with --build, the
+build passed), with 1 if the build failed, and with 4 if the response was
+rejected or says that the LLM cannot do the task."""
 
 EXAMPLES = """\
 code-commit apply answer.txt
@@ -48,8 +48,8 @@ class Arguments:
     """The name of a response's file, what to do with it, and settings."""
 
     response: Annotated[str, "FILE", "the saved response; - reads it from standard input", {"flag": ""}]
-    build: Annotated[bool, "", "then run build.sh"] = False
-    as_sent: Annotated[bool, "", "accept what is rejected only because it looks like a mistake"] = False
+    build: Annotated[bool, "", "run build.sh afterward"] = False
+    as_sent: Annotated[bool, "", "accept what would be rejected only because it looks like a mistake"] = False
     options: Options = field(default_factory=dict)
 
 

@@ -23,13 +23,14 @@ from code_commit.settings import OPTIONS, Options, add_settings
 from code_commit.terminal import coloured, shown, terminal_width, wrapped
 
 DESCRIPTION = """\
-Makes every check that a run makes before it starts, with the same options, and
-prints each with its verdict, problems first. The codebase is made and measured
-only when nothing else is wrong. Nothing leaves this machine (an LLM's server on
-it is asked for its models and window), and nothing is written. Exits with 0
-when a run could start, else with 2. With --build it then runs build.sh once,
-even without a task or a key, and exits with 1 if only that fails. With --json:
-{"ready", "checks", "warnings"}; with --build also "build" and "build_output"."""
+Runs every check that a run makes before it starts, with the same options, and
+prints each check with its verdict, problems first. The codebase is assembled
+and measured only if nothing else is wrong. Nothing is written, and nothing
+leaves this machine. (An LLM server on this machine is asked for its models and
+its context window.) Exits with 0 if a run could start, and with 2 if not. With
+--build it then runs build.sh once, even without a task or a key, and exits with
+1 if only the build fails. --json prints {"ready", "checks", "warnings"}; with
+--build also "build" and "build_output"."""
 
 EXAMPLES = """\
 code-commit check
@@ -45,13 +46,13 @@ class Arguments:
 
     task: str | None = None
     query: str | None = None
-    build: Annotated[bool, "", "then run build.sh once, on the tree as it is"] = False
+    build: Annotated[bool, "", "also run build.sh once, on the tree as it is"] = False
     options: Options = field(default_factory=dict)
     word: Word = as_option
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print what was found as JSON on stdout")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON on stdout")
     add_task(parser)
     add_settings(parser, OPTIONS.keys() - {"json"})
 

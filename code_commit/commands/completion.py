@@ -14,7 +14,7 @@ from code_commit.project import AGENT_CONFIG
 
 DESCRIPTION = """\
 Prints a script that completes the commands and options of code-commit. Put it
-where your shell looks for such scripts."""
+where your shell looks for completion scripts."""
 
 EXAMPLES = """\
 code-commit completion bash >>~/.bash_completion

@@ -40,14 +40,15 @@ from code_commit.terminal import shown
 from code_commit.trust import find_program, find_top, is_inside, outside_environment
 
 DESCRIPTION = """\
-Prints everything that the latest run (or the named one) changed, with new and
-removed files: one diff, which git apply --whitespace=nowarn reads. Later
-changes of the tree do not affect it. Without RUN it passes over runs that
-applied nothing. After -- name the files, folders or patterns to show, from the
-project's root. A terminal gets colors and git's pager. Each test, CI file and
-build file in the diff is named on standard error. Exits with 1 if the log no
-longer has the content of a file. With --json such files are "unknown", and
-those that were changed after the run are "changed_since"."""
+Prints everything that the latest run (or the named one) changed, including new
+and removed files, as one diff that git apply --whitespace=nowarn can read.
+Later changes to the tree do not affect it. Without RUN, runs that applied
+nothing are skipped. After --, name the files, folders or patterns to show,
+relative to the project's root. On a terminal, the diff is colored and shown in
+git's pager. Standard error lists the tests, CI files and build files in the
+diff. Exits with 1 if the log no longer has the content of a file. With --json,
+such files are "unknown", and files that changed after the run are
+"changed_since"."""
 
 EXAMPLES = """\
 code-commit diff

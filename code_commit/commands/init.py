@@ -34,13 +34,14 @@ from code_commit.terminal import shown, terminal_width, wrapped
 from code_commit.verify import ignored_paths
 
 DESCRIPTION = """\
-Writes what a run needs and the project lacks: agent-config/ with a commented
-config.toml, an empty query.txt and a supervisor.sh; a build.sh that fits what
-it finds (pyproject.toml, package.json, Cargo.toml, go.mod, Makefile ...) and
-names what it leaves out or cannot test; and lines of .gitignore, /agent-config
-first, then installed packages and what that build makes (.venv, target).
-Changes no other file that exists. With --user it writes your own config.toml
-for all projects instead, in ~/.config/code-commit ($XDG_CONFIG_HOME)."""
+Creates what a run needs and the project lacks. agent-config/ gets a commented
+config.toml, an empty query.txt and a supervisor.sh. build.sh fits what init
+finds (pyproject.toml, package.json, Cargo.toml, go.mod, Makefile ...), and says
+which parts it leaves out or cannot test. .gitignore gets the line
+/agent-config, and lines for installed packages and for what the build creates
+(.venv, target). No other existing file is changed. With --user, init instead
+writes your own config.toml for all projects, in ~/.config/code-commit
+($XDG_CONFIG_HOME)."""
 
 EXAMPLES = """\
 code-commit init

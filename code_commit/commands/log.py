@@ -57,10 +57,10 @@ if TYPE_CHECKING:
     from code_commit.commands.page.logged_run import LoggedRun
 
 DESCRIPTION = """\
-Lists all runs, oldest first. With RUN (the beginning of its name is enough):
-that run attempt by attempt, with its rejections, its changes and the end of
-each failed build. --markdown, --html and --open show the latest run if none is
-named; --json without RUN prints all runs."""
+Lists all runs, oldest first. With RUN (the beginning of its name is enough),
+shows that run attempt by attempt, with its rejections, its changes, and the end
+of each failed build. --markdown, --html and --open show the latest run if none
+is named; --json without RUN prints all runs."""
 
 EXAMPLES = """\
 code-commit log
@@ -81,9 +81,9 @@ _ALONE = {"alone": True}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
     run: Annotated[str, "RUN", f"show this run: {HOW_NAMED}", RUN] = ""
-    n: Annotated[int | None, "N", "list only the latest N runs, also with --json", {"flag": "-n"} | POSITIVE_NUMBER] = (
-        None
-    )
+    n: Annotated[
+        int | None, "N", "list only the latest N runs (also with --json)", {"flag": "-n"} | POSITIVE_NUMBER
+    ] = None
     schema: Annotated[bool, "", "print the JSON Schema of run.json", _ALONE] = False
     json: Annotated[bool, "", "print the record of the run, or of all runs, as JSON", _ALONE] = False
     markdown: Annotated[bool, "", "print a CI summary of the run, the latest by default", _ALONE] = False
@@ -93,7 +93,7 @@ class Arguments:
     stats: Annotated[
         str | None,
         "OUT",
-        "print by model how many runs passed, and their cost; with OUT, of a fleet",
+        "print each model's passed runs and costs; with OUT, those of a fleet",
         {"nargs": "?", "const": ""},
     ] = None
 

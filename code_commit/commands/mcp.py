@@ -8,10 +8,10 @@ from code_commit.errors import CODEBASE, EXIT_SUCCESS, TASK, Named, NotSetUpErro
 
 DESCRIPTION = """\
 Serves the commands check, rollup, run, repair, diff, log, undo and apply as
-tools for an agent: the Model Context Protocol over standard input and output.
-It works only in the folder that it was started in, until its client
+tools for an agent, with the Model Context Protocol over standard input and
+output. It works only in the folder where it was started, until its client
 disconnects. The agent starts it: docs/mcp.md shows how to set that up. It needs
-an extra: pip install '.[mcp]', in the clone of code-commit."""
+extra packages: run pip install '.[mcp]' in the clone of code-commit."""
 
 EXAMPLES = "code-commit mcp"
 SETTINGS_OF_RUN = ("allow", "protect", "model", "max_cost")  # those that are arguments of the tool `run`

@@ -20,9 +20,9 @@ from code_commit.runs.progress import Progress
 
 DESCRIPTION = """\
 Prints the prompt that a run with these options would send first, to paste into
-any chat. It needs no key, sends nothing out of this machine and writes nothing.
-Where an LLM would choose the files of the run, the prompt has those that fit.
-Give the answer to code-commit apply."""
+any chat. It needs no key, sends nothing anywhere, and writes nothing. If an LLM
+would choose the run's files, the printed prompt contains those that fit
+instead. Pass the answer to code-commit apply."""
 
 EXAMPLES = """\
 code-commit prompt >prompt.txt

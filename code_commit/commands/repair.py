@@ -12,7 +12,7 @@ from code_commit.settings import OPTIONS, Options
 DESCRIPTION = """\
 Makes a failing build pass. Runs build.sh first: if it passes, there is nothing
 to repair, no key is needed, and the exit code is 0. If it fails, the LLM gets
-its output and a new rollup, and its answers are applied and built as in the
+the build's output and a new rollup. Its answers are applied and built as in the
 main job, with up to three more repairs. query.txt is not read. With --output
 the LLM also sees a failure from elsewhere, such as the log of a CI job, even if
 build.sh passes here."""
@@ -31,7 +31,7 @@ class Arguments:
     task: Annotated[
         str | None,
         "TEXT",
-        "what the LLM should know of the failure; several -m are paragraphs, - reads standard input",
+        "what the LLM should know about the failure; each further -m adds a paragraph; - reads standard input",
         PARAGRAPHS,
     ] = None
     output: Annotated[str | None, "FILE", "the output of a build that failed elsewhere; - is standard input"] = None

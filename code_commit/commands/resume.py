@@ -54,10 +54,10 @@ from code_commit.workflow import applied_paths, attempt_loop
 
 DESCRIPTION = """\
 Continues the latest interrupted run, or the named one, at its next step. Runs
-that cannot go on and left no change in the tree are passed over. An answer that
-the log has, or that the API still has, is not asked for again. A build that
-failed is not repeated; one that passed is. The run keeps its model and its
-settings, whatever config.toml says now; options given here override them."""
+that cannot continue and left no changes in the tree are skipped. An answer that
+is in the log, or that the API still has, is not requested again. A failed build
+is not repeated; a passed build is. The run keeps its model and its settings,
+whatever config.toml says now; options given here override them."""
 
 EXAMPLES = """\
 code-commit resume

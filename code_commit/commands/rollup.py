@@ -26,18 +26,19 @@ from code_commit.terminal import shown
 from code_commit.views import Outline, Part, of_kind
 
 DESCRIPTION = """\
-Writes agent-config/codeRollup.txt, the codebase as one text: every file that
-git tracks, and untracked ones that it does not ignore (it names these). First
-come LLMInstructions.md, AGENTS.md, CLAUDE.md and README, then the rest by path.
-It leaves out agent-config, files that are not UTF-8 text, lock files, minified
-files, what .gitattributes or its own header calls generated, files over 256 kB
-that no PATHSPEC names, and what looks like a secret by its name (.env, *.pem
-...) or content (private keys, keys of vendors, random values beside names such
-as password). It names what it left out, as the file does at its end, and tells
-roughly how many tokens the rest has. With --fit, the files that
-agent-config/query.txt needs most are whole; the others are outlines, then only
-names. With --select, an LLM chooses which files are whole: one call, logged as
-a run of its own. build.sh is whole if there is room."""
+Writes agent-config/codeRollup.txt, the codebase as one text file. It contains
+every file that git tracks, and every untracked file that git does not ignore
+(rollup prints their names). LLMInstructions.md, AGENTS.md, CLAUDE.md and README
+come first, then the rest by path. It leaves out agent-config, files that are
+not UTF-8 text, lock files, minified files, files that are generated (according
+to .gitattributes or their own header), files over 256 kB unless a PATHSPEC
+names them, and files that look secret by name (.env, *.pem ...) or by content
+(private keys, vendors' keys, random values next to words such as password). Its
+end lists what was left out. rollup prints that list too, and roughly how many
+tokens the rest has. With --fit, the files that agent-config/query.txt needs
+most are included whole; the others as outlines, and then only by name. With
+--select, an LLM chooses which files are included whole: one call, logged as a
+run of its own. build.sh is included whole if there is room."""
 
 EXAMPLES = """\
 code-commit rollup
@@ -60,14 +61,19 @@ class Arguments:
     """The arguments of the command; `options` are the settings among them."""
 
     pathspecs: Annotated[
-        tuple[str, ...], "PATHSPEC", "only these, as `git ls-files` accepts them", {"flag": "", "nargs": "*"}
+        tuple[str, ...],
+        "PATHSPEC",
+        "include only these files (as in `git ls-files PATHSPEC`)",
+        {"flag": "", "nargs": "*"},
     ] = ()
-    exclude: Annotated[tuple[str, ...], "GLOB", "leave these out (.gitignore syntax, repeatable)"] = ()
-    include: Annotated[tuple[str, ...], "PATHSPEC", "include these even if a rule excludes them (repeatable)"] = ()
+    exclude: Annotated[tuple[str, ...], "GLOB", "leave these files out (.gitignore syntax, repeatable)"] = ()
+    include: Annotated[
+        tuple[str, ...], "PATHSPEC", "include these files even if a rule excludes them (repeatable)"
+    ] = ()
     fit: Annotated[
         int | None,
         "TOKENS",
-        "make it fit into TOKENS, or into the model's window; what the task needs most stays whole",
+        "fit the rollup into TOKENS, or into the model's window; the files that the task needs most stay whole",
         {"nargs": "?", "type": _tokens_given, "const": 0},
     ] = None
     select: Annotated[bool, "", "let an LLM choose which files are whole, as in a run with --rollup select"] = False
@@ -79,7 +85,7 @@ class Arguments:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print what the rollup has as JSON on stdout")
+    parser.add_argument("--json", action="store_true", help="print a summary of the rollup as JSON on stdout")
 
 
 def run(arguments: Arguments) -> int:

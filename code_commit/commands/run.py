@@ -22,12 +22,12 @@ from code_commit.start import Before, after_choice, start_run
 from code_commit.workflow import attempt_loop
 
 DESCRIPTION = """\
-The main job, the same as no command. Asks the LLM for the change that -m
-or agent-config/query.txt describes, verifies the whole answer, applies all of
-it or nothing, and runs build.sh. While the build fails it asks for a repair,
-three times at most. Nothing is committed. With -m it first makes agent-config/
-if it is missing, and writes a new codeRollup.txt as code-commit rollup does,
-unless the project has a codeRollup.sh of its own that writes it."""
+Does the main job, like code-commit without a command. Asks the LLM for the
+change that -m or agent-config/query.txt describes, verifies the whole answer,
+applies all of it or nothing, and runs build.sh. While the build fails, it asks
+for a repair, up to three times. Nothing is committed. With -m it first creates
+agent-config/ if that is missing. It then writes a new codeRollup.txt, as
+code-commit rollup does, unless the project has its own codeRollup.sh for that."""
 
 EXAMPLES = """\
 code-commit

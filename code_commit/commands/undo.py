@@ -48,12 +48,12 @@ from code_commit.status import Status
 from code_commit.terminal import shown
 
 DESCRIPTION = """\
-Puts back what a run changed, byte for byte and mode for mode: the named run, or
-the latest one that is not undone. If one of its files changed since, nothing is
-put back, and it exits with 1. Runs that applied nothing (a dry run, a rejected
-answer) are passed over. If the answers of the latest run changed no file in the
-end, it names the run before it and exits with 2. An undo is a run too; undo it
-by name."""
+Restores the files that a run changed, byte for byte and with their modes. The
+run is the named one, or else the latest that is not undone. If one of its files
+has changed since the run, nothing is restored, and the exit code is 1. Runs
+that applied nothing (a dry run, a rejected answer) are skipped. If the answers
+of the latest run changed no file in the end, undo names the run before it, and
+exits with 2. An undo is a run too; to undo it, name it."""
 
 EXAMPLES = """\
 code-commit undo
@@ -69,8 +69,8 @@ class Arguments:
     """The arguments of the command; `options` are the settings among them."""
 
     run: Annotated[str, "RUN", f"undo this run: {HOW_NAMED}", RUN] = ""
-    path: Annotated[tuple[str, ...], "GLOB", "put back only these (.gitignore syntax, repeatable)"] = ()
-    attempt: Annotated[int, "N", "put back only what attempt N and later ones changed", POSITIVE_NUMBER] = 1
+    path: Annotated[tuple[str, ...], "GLOB", "restore only these files (.gitignore syntax, repeatable)"] = ()
+    attempt: Annotated[int, "N", "restore only what attempt N and later ones changed", POSITIVE_NUMBER] = 1
     force: Annotated[bool, "", "also restore files that changed since the run"] = False
     options: Options = field(default_factory=dict)
 

@@ -9,23 +9,23 @@ from code_commit import settings
 from code_commit.regex import regex
 
 DESCRIPTION = """\
-Runs many tasks over many trees: TASKS has a JSON object per line (id,
-repository, query, optionally commit, rollup, settings ...; --schema prints
-the schema). Each runs in a fresh clone: code-commit rollup, run and diff. Its
-results go to OUT/ID/, and a line to OUT/results.jsonl. Started again, the fleet
-continues: a task with a result runs again only when its line has changed. With
---model, --setting or --trials it compares; --from-history prints tasks made
-from a repository's own commits; --land makes branches from green results.
-It runs on this machine, or on any Dask cluster. API keys are the workers' own.
-Exits with 0 if every task is green, 1 if some are not, 3 if
---max-cost ran out, 5 if the cluster was lost."""
+Runs many tasks over many trees. Each line of TASKS is a JSON object (id,
+repository, query, optionally commit, rollup, settings ...; --schema prints the
+schema). Each task runs code-commit rollup, run and diff in a fresh clone. Its
+results go to OUT/ID/, and one line goes to OUT/results.jsonl. To continue a
+fleet, run the same command again: a task with a result is rerun only if its
+line has changed. --model, --setting and --trials compare models, settings or
+trials. --from-history prints tasks made from a repository's own commits. --land
+makes branches from green results. A fleet runs on this machine or on any Dask
+cluster; each worker uses its own API keys. Exits with 0 if every task is green,
+1 if some are not, 3 if --max-cost ran out, and 5 if the cluster was lost."""
 
 EXAMPLES = """\
 code-commit fleet tasks.jsonl --check
 code-commit fleet tasks.jsonl --out results --max-cost 20
 code-commit fleet tasks.jsonl --out results --failed
 code-commit fleet tasks.jsonl --out models --model openai --model gemini
-code-commit fleet -m 'Raise httpx.' --repositories list --out results
+code-commit fleet -m 'Upgrade httpx.' --repositories list --out results
 code-commit fleet --land results --only api
 code-commit fleet --from-history . --tests 'tests/**' --validate >tasks.jsonl
 code-commit fleet tasks.jsonl --out results --scheduler tls://10.0.0.5:8786"""
@@ -44,13 +44,13 @@ _SECONDS, _USD = ({"type": settings.SETTINGS[name].parse} for name in ("llm_time
 class FleetOptions(NamedTuple):
     """The options by their names, each with its metavar and its help."""
 
-    tasks: Annotated[str, "TASKS", "the list of tasks, JSON Lines", {"flag": "", "nargs": "?"}] = ""
+    tasks: Annotated[str, "TASKS", "the list of tasks, as JSON Lines", {"flag": "", "nargs": "?"}] = ""
     task: Annotated[
-        Sequence[str], "TEXT", "this task for each of --repositories, in place of TASKS", {"flag": "-m"}
+        Sequence[str], "TEXT", "use this task for each of --repositories, instead of TASKS", {"flag": "-m"}
     ] = ()
     repositories: Annotated[str, "FILE", "one path or URL per line; - reads standard input"] = ""
-    build: Annotated[str, "FILE", "with -m or --from-history: a build.sh for trees without one"] = ""
-    build_instead: Annotated[str, "FILE", "the same, in place of every build.sh"] = ""
+    build: Annotated[str, "FILE", "with -m or --from-history: the build.sh for trees without one"] = ""
+    build_instead: Annotated[str, "FILE", "like --build, but replaces every build.sh"] = ""
     model: Annotated[Sequence[str], "MODEL", "run each task with this model (repeatable)"] = ()
     setting: Annotated[Sequence[str], "NAME=VALUE", "run each task with this setting (repeatable)"] = ()
     trials: Annotated[int, "N", "run each task N times", _N] = 1
@@ -59,17 +59,24 @@ class FleetOptions(NamedTuple):
     commits: Annotated[str, "RANGE", "with --from-history: these commits (default: HEAD)"] = "HEAD"
     limit: Annotated[int | None, "N", "with --from-history: at most N tasks", _N] = None
     hidden: Annotated[bool, "", "with --from-history: hide the tests from the run"] = False
-    validate: Annotated[bool, "", "with --from-history: only if tests fail before, pass after"] = False
+    validate: Annotated[bool, "", "with --from-history: keep a task only if its tests fail before, and pass after"] = (
+        False
+    )
     out: Annotated[Path | None, "OUT", "the folder for the results", _PATH] = None
     at_once: Annotated[int | None, "N", "tasks at a time (default: 2 for each core)", _N] = None
     scheduler: Annotated[str | None, "ADDRESS", "use the Dask cluster with this scheduler"] = None
     wait: Annotated[
-        float | None, "SECONDS", "how long to wait for a worker (default: forever) or a scheduler (120)", _SECONDS
+        float | None,
+        "SECONDS",
+        "how long to wait for a worker (default: forever) or a scheduler (default: 120)",
+        _SECONDS,
     ] = None
-    insecure: Annotated[bool, "", "use a cluster although a build could take it over"] = False
-    max_cost: Annotated[float | None, "USD", "limit for all tasks: start none that could exceed it", _USD] = None
+    insecure: Annotated[bool, "", "use a cluster even if a build could take it over"] = False
+    max_cost: Annotated[
+        float | None, "USD", "limit for all tasks together: start no task that could exceed it", _USD
+    ] = None
     max_failures: Annotated[
-        int | None, "N", "stop after N failures (default: if the first 20, with --from-history 5, all fail)", _N
+        int | None, "N", "stop after N failures (default: if the first 20 all fail; 5 with --from-history)", _N
     ] = None
     only: Annotated[Sequence[str], "ID", "run this task, even if it has a result (repeatable)"] = ()
     exclude: Annotated[Sequence[str], "ID", "leave out this task, or all that match (repeatable)"] = ()
@@ -78,12 +85,12 @@ class FleetOptions(NamedTuple):
     moved: Annotated[bool, "", "rerun tasks that conflict or whose base has moved"] = False
     no_baseline: Annotated[bool, "", "skip the builds that run before anything is paid for"] = False
     skip_red: Annotated[bool, "", "skip tasks whose baseline build fails"] = False
-    land: Annotated[Path | None, "OUT", "make a branch from each green result in your clones", _PATH] = None
+    land: Annotated[Path | None, "OUT", "make a branch in your clones from each green result", _PATH] = None
     group: Annotated[Sequence[str], "PATCH", "with --land: results with this patch hash (repeatable)"] = ()
     branch: Annotated[str, "NAME", "with --land: name of each branch (default: fleet/{id})"] = "fleet/{id}"
-    author: Annotated[str, "'NAME <MAIL>'", "with --land: the author of the commits, in place of git's"] = ""
-    pull_request: Annotated[Path | None, "FILE", "with --land: a template of your own", _PATH] = None
-    check: Annotated[bool, "", "check TASKS, and do nothing else"] = False
+    author: Annotated[str, "'NAME <MAIL>'", "with --land: the author of the commits, instead of git's"] = ""
+    pull_request: Annotated[Path | None, "FILE", "with --land: your own template of a pull request", _PATH] = None
+    check: Annotated[bool, "", "check TASKS and do nothing else"] = False
     schema: Annotated[bool, "", "print the JSON Schema of a task"] = False
     json: Annotated[bool, "", "print the totals on stdout at the end"] = False
     quiet: Annotated[bool, "", "print only errors"] = False

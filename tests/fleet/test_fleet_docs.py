@@ -58,7 +58,7 @@ def test_the_example_of_a_first_line(tmp_path):
     for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "start"]):
         git(tmp_path / "web", *words)
     with (tmp_path / "many.jsonl").open("a") as file:
-        file.write('{"id": "web", "repository": "web", "query": "Raise httpx to 0.28."}')
+        file.write('{"id": "web", "repository": "web", "query": "Upgrade httpx to 0.28."}')
     (task,) = read_tasks(tmp_path / "many.jsonl")
     assert (task.build, task.setup) == ("make test\n", True)
 

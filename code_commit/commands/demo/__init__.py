@@ -18,8 +18,8 @@ from code_commit.runs.progress import Progress
 
 DESCRIPTION = """\
 Runs the whole loop on a sample project in a temporary folder, with a recorded
-LLM: an answer, a build that fails, a repair. No key, no network, and nothing of
-yours is touched."""
+LLM: an answer, a build that fails, a repair. It needs no key and no network,
+and does not touch your files."""
 
 EXAMPLES = """\
 code-commit demo"""
