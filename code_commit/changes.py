@@ -133,17 +133,19 @@ class RejectedResponseError(CodeCommitError):
     def name_reason(self, reason: str) -> None:
         """Let the run's end name the reason of a rejection that was shown for an earlier attempt alone."""
         more = self.complaint.partition("\n")[2]
-        self.complaint = f"no usable response, again for this reason: {reason}\n{more}"
+        self.complaint = f"no usable response, rejected again for this reason: {reason}\n{more}"
 
     def name_way(self, response: str) -> None:
         """Let the run's end name the command that applies the response, a file of the log, all the same."""
-        self.complaint += f"\nIf it means what it says: code-commit apply --as-sent {response}"
+        self.complaint += f"\nIf the answer is meant that way: code-commit apply --as-sent {response}"
 
 
 class NotApprovedError(RejectedResponseError):
     """The supervisor refused the response: the run ends, even if attempts are left."""
 
-    complaint = "the answer was not approved, none of it was written\nSay more in the task (-m), then run again."
+    complaint = (
+        "the answer was not approved; none of it was written\nDescribe the task in more detail (-m), then run again."
+    )
 
 
 class FilesAskedError(RejectedResponseError):
@@ -158,13 +160,13 @@ class FilesAskedError(RejectedResponseError):
 
     def tell_shown(self) -> None:
         """Let the run's end say that the prompt of the answer shows all of the files."""
-        way = "Say in the task what to change there, or use another --model."
+        way = "Say in the task what to change in them, or use another --model."
         self.complaint = f"{self._what}\nThe prompt already shows them whole. {way}"
 
     def name_missing(self, paths: Sequence[str]) -> None:
         """Let the run's end name those of the paths that are not there."""
         if paths:
-            self.complaint += f"\nThe project has no {_listed(paths)}: say in the task which files it is about."
+            self.complaint += f"\nThe project has no {_listed(paths)}: name the right files in the task."
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -179,9 +181,8 @@ class DeclinedError(CodeCommitError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.complaint = (
-            f"the LLM says that it cannot do this: {self}\nFix that, or say more in the task (-m), then run again."
-        )
+        way = "Fix that, or describe the task in more detail (-m), then run again."
+        self.complaint = f"the LLM says that it cannot do this: {self}\n{way}"
 
 
 def in_words(violations: Iterable[Violation], more: int) -> list[str]:

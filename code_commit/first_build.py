@@ -143,8 +143,8 @@ def require_result_of_code(plan: RunPlan, result: BuildResult, outcome: str) -> 
     """Raise BuildError for a build whose exit code says that the machine failed; `outcome` is what came of it."""
     if _is_of_machine(plan, result):
         raise BuildError(
-            f"{BUILD_SCRIPT} ended with exit code {result.shell_code}, so the machine failed, not the code"
-            f" (infrastructure_exit_codes): {outcome}; fix the machine first"
+            f"{BUILD_SCRIPT} ended with exit code {result.shell_code}, so {outcome}: this means that the machine"
+            " failed, not the code (infrastructure_exit_codes); fix the machine first"
         )
 
 
@@ -154,21 +154,21 @@ def require_no_refusal(result: BuildResult, outcome: str) -> None:
     """
     if result.full:
         raise BuildError(
-            f"no space is left for {BUILD_SCRIPT}, so {outcome}: {result.full}\nFree some, on the disk or in memory."
+            f"no space is left for {BUILD_SCRIPT}, so {outcome}: {result.full}\nFree some disk space or memory."
         )
     if result.missing:
         raise BuildError(
-            f"{BUILD_SCRIPT} calls {shown(result.missing)}, which is not installed, so {outcome}: no answer can change"
-            f" that\nInstall it, or let {BUILD_SCRIPT} do so; where only the sandbox hides it, use ",
+            f"{BUILD_SCRIPT} calls {shown(result.missing)}, which is not installed, so {outcome}: no answer can fix"
+            f" that\nInstall it, or let {BUILD_SCRIPT} install it. If only the sandbox hides it, use ",
             Named("sandbox", "off"),
             ".",
         )
     if result.refused:
         raise BuildError(
             f"the sandbox made {BUILD_SCRIPT} fail, so {outcome}: {result.refused}\n",
-            f"Leave that out of {BUILD_SCRIPT}, or use ",
+            f"Remove that from {BUILD_SCRIPT}, or use ",
             Named("sandbox", "off"),
-            " (a new run in strict has a network with sandbox_network = true in config.toml).",
+            ", or start a new run with sandbox_network = true in config.toml (for the network in strict).",
         )
 
 

@@ -50,7 +50,9 @@ def is_name(text: str) -> bool:
 def require_value(value: str, name: str) -> str:
     """Return a value that a header can carry. Raises ValueError, which does not quote it."""
     if not _VALUE.fullmatch(value) or len(value) > _LONGEST:
-        raise ValueError(f"has {name}, whose value no header can carry: one line of ASCII, without blanks at its ends")
+        raise ValueError(
+            f"has {name}, whose value cannot go in a header: use one line of ASCII, without blanks at its ends"
+        )
     return value
 
 

@@ -157,7 +157,7 @@ def find_user_folder(project: Project | None, environment: Mapping[str, str] = o
         return UserFolder(None)
     named, folder, warnings = environment.get("XDG_CONFIG_HOME", ""), place_of_user(environment), list[str]()
     if named and not Path(named).is_absolute():
-        warnings.append(f"$XDG_CONFIG_HOME is {shown(named)}, a relative path: it is not read, name an absolute one")
+        warnings.append(f"$XDG_CONFIG_HOME is {shown(named)}, a relative path, so it is not read: name an absolute one")
     if folder is None or not os.path.lexists(folder):
         return UserFolder(None, warnings=tuple(warnings))
     if project is None:
@@ -245,7 +245,7 @@ def read_stream_ends(file: IO[bytes]) -> bytes:
         del tail[:-_LARGEST_END]
         streamed += len(piece)
         if streamed > _LONGEST_OUTPUT:
-            raise NotSetUpError(f"the output of a build has no end after {streamed:,} bytes: name a file that has one")
+            raise NotSetUpError(f"the build output still has no end after {streamed:,} bytes: name a file that ends")
     if not between:
         return head + tail
     head = head[: head.rfind(b"\n") + 1 or head.rfind(b" ") + 1]  # lines or words, since a key must not be cut

@@ -109,8 +109,8 @@ def _explain_programs_of_log(logged: Mapping[str, Any], *places: Mapping[str, An
     """Return what keeps the models of a log from being run: programs that none of the user's places names too."""
     named = {value for place in places for value in _programs_in(place).values()}
     return [
-        f"the log of this run names the program {value}, and a log may be anybody's: if that is right, confirm it with "
-        f"{ENVIRONMENT_PREFIX}MODEL={value!r} before code-commit resume"
+        f"the log of this run names the program {value}, and anybody may have written the log: if the program is right,"
+        f" confirm it with {ENVIRONMENT_PREFIX}MODEL={value!r} before code-commit resume"
         for value in _programs_in(logged).values()
         if value not in named
     ]

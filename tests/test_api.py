@@ -121,8 +121,8 @@ def test_of_two_threads_that_run_in_one_tree_one_is_refused(project_folder: Path
                 refusals.append(str(refused.value))
 
     record = run(project_folder, model=model, on_step=run_meanwhile)
-    assert f"process {os.getpid()} runs code-commit in this tree" in refusals[0]
-    assert f"another code-commit runs here (process {os.getpid()})" in refusals[1]
+    assert f"process {os.getpid()} is running code-commit in this tree" in refusals[0]
+    assert f"another code-commit is running here (process {os.getpid()})" in refusals[1]
     assert record.exit_code == 0
     assert (project_folder / "b.txt").read_text() == "b\n"
 

@@ -245,7 +245,7 @@ def test_each_lost_answer_counts_once_with_its_highest_cost_or_as_one_without_a_
     if record["error"]:
         assert record["error"]["may_be_paid"]
         assert done.json["error"] == record["error"]
-    told = "unsettled" if is_priced else "2 unused answers that may have been paid for, price unknown"
+    told = "unsettled" if is_priced else "2 unused answers that may have been charged at an unknown price"
     assert told in done.err
     assert told in case.log(record["run"])
     assert ("≤" if is_priced else "?") in case.log()

@@ -115,7 +115,11 @@ def test_it_is_off_without_a_config_and_on_in_that_of_init(project_folder: Path,
 
 
 NOT_THE_CODE = {
-    "the machine": ("exit 75", (), "the machine failed, not the code (infrastructure_exit_codes): nothing was sent"),
+    "the machine": (
+        "exit 75",
+        (),
+        "so nothing was sent: this means that the machine failed, not the code (infrastructure_exit_codes)",
+    ),
     "a hang": ("sleep 60", ("--build-timeout", "0.3"), "did not end within 0.3 s, so nothing was sent"),
     "a protected file": ("echo x >>.gitignore", (), "changed protected files; it was put back: .gitignore"),
 }
@@ -391,7 +395,7 @@ def test_no_command_is_promised_for_a_run_whose_log_the_build_removed(project_fo
     done = run_code_commit(project_folder, "--build-first", *replay(project_folder))
     said = " ".join(done.stderr.split())
     assert (done.returncode, "agent-config/logs (removed, and cannot be put back" in said) == (5, True), said
-    assert "is gone: no command can continue this run or take it back." in said
+    assert "is gone: no command can continue or undo this run." in said
     assert "code-commit resume" not in said
 
 

@@ -59,7 +59,7 @@ def test_what_is_missing_is_named(value, told):
 
 
 def test_a_variable_with_a_line_end_and_a_file_for_all_are_refused(tmp_path):
-    with pytest.raises(NotSetUpError, match="no header can carry") as caught:
+    with pytest.raises(NotSetUpError, match="cannot go in a header") as caught:
         look_up("X-Token", {"env": "TOKEN"}, {"TOKEN": f"{SECRET}\nX-Evil: 1"})
     assert SECRET not in str(caught.value)
     (tmp_path / "token").write_text(SECRET)

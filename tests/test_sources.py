@@ -343,7 +343,7 @@ def test_the_users_address_is_for_the_models_of_its_provider_alone(project, user
     settings = load_settings(project, {}, {})
     assert check_base_url(choose_model(settings.model), settings) == ELSEWHERE
     write(user, f'model = "openai"\nbase_url = "{ELSEWHERE}"\n')
-    with pytest.raises(NotSetUpError, match="is for openai, and the model is chat:other"):
+    with pytest.raises(NotSetUpError, match="is for openai, but the model is chat:other"):
         check_base_url(choose_model("chat:other"), load_settings(project, {}, {}))
 
 

@@ -126,11 +126,11 @@ def test_several_files_are_taken_back_in_the_plural(files, told):
 @pytest.mark.parametrize(
     ("rules", "model", "layout", "told"),
     [
-        (["protected"], "chat:m", "spec", "Say more in the task .-m., or use another --model"),
-        (["no-block"], "openai:m", "spec", "Say more in the task"),
+        (["protected"], "chat:m", "spec", "Describe the task in more detail .-m., or use another --model"),
+        (["no-block"], "openai:m", "spec", "Describe the task in more detail"),
         (["no-block"], "chat:m", "cached", "--prompt-layout short"),
-        (["no-block"], "chat:m", "short", "Say more in the task"),
-        (["no-block", "protected"], "chat:m", "spec", "Say more in the task"),
+        (["no-block"], "chat:m", "short", "Describe the task in more detail"),
+        (["no-block", "protected"], "chat:m", "spec", "Describe the task in more detail"),
         (["asked"], "chat:m", "spec", "^$"),
         (["not-approved"], "chat:m", "spec", "^$"),
     ],

@@ -588,7 +588,7 @@ def test_a_refusal_is_told_once(project_folder: Path, run_code_commit: Run):
     assert done.stderr.count("  Sorry, I cannot do that.\n") == 1
     reason = "the response has no ^^^ block"
     assert done.stderr.count(reason) == 2
-    assert f"code-commit: no usable response, again for this reason: {reason}\n" in done.stderr
+    assert f"code-commit: no usable response, rejected again for this reason: {reason}\n" in done.stderr
     again = "response rejected, nothing written, for the same reasons as in attempt 1"
     assert [f"attempt {number} of 4: {again}" in done.stderr for number in (1, 2, 3, 4)] == [False, True, True, True]
 
@@ -765,7 +765,7 @@ def test_a_rejection_ends_the_run_where_another_answer_is_not_wanted(cuts, rejec
     run: Any = SimpleNamespace(plan=plan, log=log)
     assert _ends_run(run, attempts[-1], rejection) == ends
     names_reason = ends and len(cuts) > 1 and not isinstance(rejection, FilesAskedError)
-    assert rejection.complaint.startswith("no usable response, again for this reason: no") == names_reason
+    assert rejection.complaint.startswith("no usable response, rejected again for this reason: no") == names_reason
 
 
 def test_a_suspicion_is_known_where_it_was_told_of_an_earlier_answer_or_of_a_file_that_such_a_one_left():

@@ -37,8 +37,8 @@ class ChangedSinceError(ApplyError):
         names = ", ".join(map(shown, self.paths))
         first = f"the run {later} did that: undo it first with code-commit undo {later}; " if later else ""
         super().__init__(
-            f"{names} changed after {run}, so nothing was restored; {first}--force restores anyway, and then"
-            " code-commit undo latest brings these edits back"
+            f"{names} changed after {run}, so nothing was restored; {first}--force restores anyway"
+            " (after that, code-commit undo latest brings these edits back)"
         )
 
 
@@ -55,8 +55,8 @@ class EditedSinceError(ApplyError):
     def __init__(self, paths: Sequence[str]) -> None:
         names = ", ".join(map(shown, paths))
         super().__init__(
-            f"an interrupted apply cannot be repaired, because of an edit since: {names}; move it away and run "
-            "code-commit again, which puts the old files back, or delete agent-config/.txn to keep all as it is now"
+            f"an interrupted apply cannot be repaired, because this was edited since: {names}; move it away and run "
+            "code-commit again to restore the old files, or delete agent-config/.txn to keep everything as it is now"
         )
 
 

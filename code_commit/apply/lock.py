@@ -76,14 +76,16 @@ def _take(project: Project) -> int:
             time.sleep(PAUSE)
         except OSError as error:
             os.close(lock)
-            message = f"{AGENT_CONFIG}/{LOCK_NAME} cannot be locked: {error.strerror}; use a file system that has locks"
+            message = (
+                f"{AGENT_CONFIG}/{LOCK_NAME} cannot be locked: {error.strerror}; use a file system that supports locks"
+            )
             raise NotSetUpError(message) from error
         else:
             return lock
     os.close(lock)
     holder = is_locked(project)
     name = f"process {holder}" if holder else "another process"
-    raise NotSetUpError(f"{name} runs code-commit in this tree: wait until it has ended, or end it")
+    raise NotSetUpError(f"{name} is running code-commit in this tree: wait for it to end, or stop it")
 
 
 def _open(project: Project) -> int:

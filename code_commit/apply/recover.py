@@ -67,8 +67,8 @@ def recover(project: Project) -> str:
                 return _recover(staging, project)
         except DamagedJournalError as error:
             raise ApplyError(
-                f"an interrupted apply cannot be repaired, its journal is damaged: {error}; "
-                f"{_FOLDER} holds the originals: put back by hand what `git status` shows, then delete that folder"
+                f"an interrupted apply cannot be repaired because its journal is damaged: {error}; "
+                f"{_FOLDER} contains the originals: restore by hand what `git status` shows, then delete that folder"
             ) from error
         except OSError as error:
             message = f"an interrupted apply could not be repaired from {_FOLDER}: {reason(error)}; then rerun"
@@ -80,7 +80,7 @@ def _recover(staging: Staging, project: Project) -> str:
     if journal is None:
         staging.read(SETTLED)
         staging.clean()
-        return "removed the left-over files of an interrupted apply; no file of the project needed a repair"
+        return "removed the leftover files of an interrupted apply; no project file needed a repair"
     require_fit([journal], project, what="the journal of an interrupted apply")
     require_no_link(staging.tree, [f"{step.path}/_" for step in journal.files])
     if _LAYER.fullmatch(journal.layer) is None:
@@ -89,7 +89,7 @@ def _recover(staging: Staging, project: Project) -> str:
     staging.commit()
     staging.clean()
     files = count(len(journal.files), "file")
-    return f"repaired an interrupted apply: put back {number} of {files}, the others had not changed yet"
+    return f"repaired an interrupted apply: put back {number} of {files}; the others had not changed yet"
 
 
 def recover_files(staging: Staging, journal: Journal, positions: Iterable[int]) -> int:

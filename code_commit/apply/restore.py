@@ -115,7 +115,7 @@ def redo(snapshot: Path, project: Project, own_snapshot: Path) -> None:
             for path, state in sorted(states.items()):
                 old, old_mode = _look(tree, path) or (None, 0)
                 if state and path not in contents:
-                    raise ApplyError(f"the snapshot {snapshot} does not hold what the run left of {shown(path)}")
+                    raise ApplyError(f"the snapshot {snapshot} does not contain {shown(path)} as the run left it")
                 writes.append(
                     FileEdit(path, old, contents[path] if state else None, old_mode, state.mode if state else 0)
                 )

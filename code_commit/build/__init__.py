@@ -236,7 +236,7 @@ def _result(ending: Ending, *, in_sandbox: bool) -> BuildResult:
     if not ending.was_executed:
         said = shown(ending.head.decode("utf-8", "replace").strip())
         if code < 0:
-            raise BuildError(f"{BUILD_SCRIPT} killed the bubblewrap around it: its result is unknown")
+            raise BuildError(f"{BUILD_SCRIPT} killed its own sandbox (bubblewrap), so its result is unknown")
         if said.startswith("bwrap: execvp"):
             raise BuildError(f"{BUILD_SCRIPT} cannot be started in the sandbox: {said}")
         raise BuildError(f"the sandbox cannot be set up: {said}; fix it, or use ", Named("sandbox", "off"))

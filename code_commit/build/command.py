@@ -39,7 +39,9 @@ def build_command(project: Project, environment: Mapping[str, str], warn: Callab
     if interpreter:
         _check_interpreter(os.fsdecode(interpreter), project.root, environment)
     if 2 * head.count(b"\r\n") > head.count(b"\n") and (not interpreter or _SHELL.search(interpreter)):
-        raise BuildError(f"{BUILD_SCRIPT} has Windows line ends, which its shell takes for commands: convert it to LF")
+        raise BuildError(
+            f"{BUILD_SCRIPT} has Windows line endings, which its shell reads as commands: convert it to LF"
+        )
     if is_executable and interpreter:
         return (f"./{BUILD_SCRIPT}",)
     if not is_executable:
@@ -68,7 +70,9 @@ def _read_head(path: Path) -> tuple[bytes, bool]:
 def _check_interpreter(line: str, root: Path, environment: Mapping[str, str]) -> None:
     """Raise BuildError when the program that the `#!` line names is not there: execve(2) would fail."""
     if line.endswith("\r"):
-        raise BuildError(f"{BUILD_SCRIPT} has Windows line ends, so its first line names no program: convert it to LF")
+        raise BuildError(
+            f"{BUILD_SCRIPT} has Windows line endings, so its first line names no program: convert it to LF"
+        )
     begins = f"{BUILD_SCRIPT} begins with #!{shown(line)}"
     words = line.split(maxsplit=1)
     program = root / words[0]

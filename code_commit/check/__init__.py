@@ -101,12 +101,12 @@ def repair_inputs_of(project: Project, words: str | None, output: str | bytes | 
     `output` is bytes, or the name of a file that holds it; `-` stands for standard input. Raises NotSetUpError.
     """
     if words == _STANDARD_INPUT == output:
-        raise NotSetUpError("-m - and --output - both read standard input: give one of them in another way")
+        raise NotSetUpError("-m - and --output - both read standard input: only one of them can")
     query = _read_task_given() if words == _STANDARD_INPUT else words
     given = _read_output(output) if isinstance(output, str) else output
     excluded = _pattern_of(project, output) if isinstance(output, str) else ""
     if given is not None and not given.strip():
-        raise NotSetUpError("the given build output is empty: give what the build printed, or leave --output out")
+        raise NotSetUpError("the build output that was given is empty: give what the build printed, or omit --output")
     fresh = not project.has_own_rollup
     query = TASK_OF_REPAIR if query is None else query
     return RunInputs(command="repair", query=query, given=given, excluded=excluded, fresh=fresh)
@@ -123,10 +123,10 @@ def _pattern_of(project: Project, file: str) -> str:
 
 def _read_output(source: str) -> bytes:
     if source == _STANDARD_INPUT:
-        way = ("or name the file that holds it",)
+        way = ("or name the file that contains it",)
         return _read_standard_input("the output of a build on standard input", way, ends_alone=True)
     if not source:
-        raise NotSetUpError("--output is empty: name the file of a build's output, or leave the option out")
+        raise NotSetUpError("--output is empty: name the file of a build's output, or omit the option")
     try:
         with open(source, "rb") as file:  # noqa: PTH123 - as the user names it
             return read_stream_ends(file)

@@ -95,9 +95,9 @@ def codebase_warnings(plan: RunPlan, codebase: Codebase) -> list[RunWarning]:
         return [RunWarning("codebase", f"the age of codeRollup.txt is unknown: {error}")]
     gone = [f"{name} (now {path})" if path else name for name, path in found.gone.items()]
     told = {
-        "changed since codeRollup.txt was written, the LLM sees the old text": found.changed,
-        "gone since codeRollup.txt was written, the LLM still sees them": gone,
-        "new since codeRollup.txt was written, the LLM does not see them": found.new,
+        "changed since codeRollup.txt was written (the LLM sees the old text)": found.changed,
+        "gone since codeRollup.txt was written (the LLM still sees them)": gone,
+        "new since codeRollup.txt was written (the LLM does not see them)": found.new,
     }
     advice = f"run {ROLLUP_SCRIPT if project.has_own_rollup else 'code-commit rollup'}"
     messages = [f"{what}: {listed(names, _MOST_NAMED)}: {advice}" for what, names in told.items() if names]
@@ -153,7 +153,7 @@ def require_no_key(redactor: Redactor, prompt: Prompt) -> None:
     """Raise NotSetUpError where the prompt would carry an API key."""
     if redactor.reveals_key(prompt.text):
         raise NotSetUpError(
-            "the prompt would carry an API key: take it out of the query, the rollup or your own system prompts"
+            "the prompt would contain an API key: remove it from the query, the rollup or your own system prompts"
         )
 
 

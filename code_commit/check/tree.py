@@ -46,7 +46,7 @@ def read_task(project: Project, given: str | None, command: str = "run") -> str:
         otherwise = () if command == "rollup" else (", or give it with ", TASK)
         return read_text(project.query_file, ("write the task into it", *otherwise))
     if not given.strip():
-        way = "leave it out, or describe it with " if command == "repair" else "describe it with "
+        way = "omit it, or describe it with " if command == "repair" else "describe it with "
         raise NotSetUpError(f"the task is empty: {way}", TASK)
     if given.encode("utf-8", "ignore").decode() != given:
         raise NotSetUpError("the task is not valid UTF-8: describe it with ", TASK)
@@ -111,7 +111,7 @@ def note_lost_failures(report: Report, project: Project) -> None:
         script = read_regular_file(project.build_script).decode("utf-8", "replace")
         if loses_failures(script):
             report.warn(
-                f"{BUILD_SCRIPT} has no set -e, so it can pass although a command in it failed: add set -e at its top"
+                f"{BUILD_SCRIPT} has no set -e, so it can pass even if a command in it fails: add set -e at its top"
             )
 
 
@@ -128,7 +128,7 @@ def note_unfinished(report: Report, project: Project) -> None:
         way = f"resume {name} continues it"
         if run.error and run.error.kind == "too_long":  # resume would send the same prompt again
             way = f"undo {name} takes them back"
-        report.warn(f"the tree has the changes of {name}, which did not end: code-commit {way}")
+        report.warn(f"the tree contains changes of {name}, which did not finish: code-commit {way}")
 
 
 def loses_failures(script: str) -> bool:
@@ -213,6 +213,6 @@ def check_lock(project: Project) -> None:
     holder = is_locked(project)
     if holder is not None:
         process = f" (process {holder})" if holder else ""
-        raise NotSetUpError(f"another code-commit runs here{process}: wait for it to end")
+        raise NotSetUpError(f"another code-commit is running here{process}: wait for it to end")
     if is_half_changed(project):
         raise NotSetUpError(HALF_CHANGED)

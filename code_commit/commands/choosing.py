@@ -159,8 +159,8 @@ class FileChooser:
         change = fitted(selection, redactor, request.fit or UNLIMITED, chosen)
         if _CHANGES * size > choice + _CHANGES * change.weight:
             return False
-        told = f"a small codebase, about {count(round(size / CHARACTERS_PER_TOKEN), 'token')}"
-        self.progress.say(f"{told}: all of it goes in, no LLM has to choose")
+        told = f"a small codebase (about {count(round(size / CHARACTERS_PER_TOKEN), 'token')})"
+        self.progress.say(f"{told}: all of it is included, and no LLM has to choose")
         return True
 
     def _open_log(self, asked: LlmConfig, request: CodebaseRequest) -> RunLog:

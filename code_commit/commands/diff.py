@@ -90,12 +90,12 @@ def _from_root(path: str, root: Path) -> str:
     """Return a path or a pattern as it counts from the root. Raises NotSetUpError for one that no change can meet."""
     if re.match(r":[(!^/]", path):
         raise NotSetUpError(
-            f"{shown(path)} has pathspec magic of git, which is not supported here: name paths or patterns"
+            f"{shown(path)} uses pathspec magic of git, which is not supported here: name paths or patterns"
         )
     places = (os.path.relpath(place, root) for place in (root / path, os.path.realpath(root / path)))
     place = next((place for place in places if place.split("/")[0] != os.pardir), None)
     if place is None:
-        raise NotSetUpError(f"{shown(path)} lies outside of the project: paths count from its root")
+        raise NotSetUpError(f"{shown(path)} is outside the project: paths are relative to its root")
     return place
 
 
@@ -151,12 +151,14 @@ def run(arguments: Arguments) -> int:
         diff = progress.redactor.redact(found.diff)
         changed = changed_since(folder / "snapshot", project)
         if idle:
-            progress.say(f"the diff of {short_name(folder.name)}; passed over, nothing applied: {name_idle(idle)}")
+            progress.say(f"diff of {short_name(folder.name)}; skipped (nothing applied): {name_idle(idle)}")
         if found.unknown:
-            progress.error(f"missing from the diff, as the log no longer has their content: {', '.join(found.unknown)}")
+            progress.error(
+                f"missing from the diff because the log no longer has their content: {', '.join(found.unknown)}"
+            )
         elif not found.changes:
             unknown = [path for path in arguments.paths if not (project.has(path) or re.search(r"[*?[]", path))]
-            nowhere = f", where no file is: {listed(unknown)}" if unknown else ""
+            nowhere = f"; there is no file at {listed(unknown)}" if unknown else ""
             progress.say(f"{folder.name} changed nothing{' there' if arguments.paths else ''}{nowhere}")
         elif changed:
             record = read_run(folder)
@@ -209,7 +211,7 @@ def _tell_filtered(folder: Path, project: Project, progress: Progress) -> None:
         if project.git and (paths := project.git.filtered(find_changed(folder / "snapshot"))):
             names = listed(paths)
             progress.say(
-                f"git apply may refuse the diff of {names}: git has filters for these files, and none is run here"
+                f"git apply may refuse the diff of {names}: code-commit does not run the filters that git has for them"
             )
 
 

@@ -56,9 +56,9 @@ Or write the task into {AGENT_CONFIG}/query.txt, then:
 code-commit rollup; code-commit check; code-commit"""
 _GET_KEY = f"""\
 Put an API key into {AGENT_CONFIG}/gemini-key.txt, openai-key.txt or
-     anthropic-key.txt, and chmod 600 it. For any other server, also one of your
-     own without a key: model = "chat:NAME" and base_url in
-     {AGENT_CONFIG}/config.toml, and chat-key.txt if it wants a key."""
+     anthropic-key.txt, and chmod 600 it. To use any other server, including
+     your own: set model = "chat:NAME" and base_url in {AGENT_CONFIG}/config.toml.
+     If that server requires a key, put the key into chat-key.txt."""
 _NAME_MODEL = """\
 The key from {} is for a server that you name: add
      --model chat:NAME --base-url URL to the next command."""

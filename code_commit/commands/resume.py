@@ -85,7 +85,7 @@ def _resume(project: Project, name: str, options: Options, progress: Progress) -
     found, passed_over = _find_resumable(project, name)
     record = found.record
     for why in passed_over:
-        progress.say(f"passed over: {why}")
+        progress.say(f"skipped: {why}")
     progress.say(f"resuming {record.run}")
     if record.command == "rollup":
         return _continue_choice(project, found, options, progress)
@@ -97,7 +97,7 @@ def _resume(project: Project, name: str, options: Options, progress: Progress) -
     if plan.lack:
         raise plan.lack
     if plan.codebase is None:
-        raise NotSetUpError(f"{record.run} cannot be resumed, its log has no {CODEBASE_OF_RUN}: start a new run")
+        raise NotSetUpError(f"{record.run} cannot be resumed because its log has no {CODEBASE_OF_RUN}: start a new run")
     plan = with_first_output(plan, *found)
     approve = approval_of(plan.settings, progress)
     with start_run(plan, plan.codebase, progress, approve=approve) as run:
@@ -164,13 +164,13 @@ def _require_fit(folder: Path, record: RunRecord, project: Project) -> None:
     try:
         validate_settings(logged_in(record))
     except NotSetUpError as error:
-        raise NotSetUpError(f"{record.run} cannot be resumed: its settings are those of another version") from error
+        raise NotSetUpError(f"{record.run} cannot be resumed: its settings are from another version") from error
     try:
         if record.model:
             choose_model(record.model)
     except NotSetUpError as error:
         told = f"its model {shown(record.model)} is unknown to this version"
-        raise NotSetUpError(f"{record.run} cannot be resumed, {told}") from error
+        raise NotSetUpError(f"{record.run} cannot be resumed: {told}") from error
     _inputs_of(RunEntry(folder, record), project)
 
 
@@ -192,7 +192,7 @@ def _check_tree(folder: Path, record: RunRecord, project: Project) -> None:
     changed = changed_since(folder / "snapshot", project)
     if changed:
         names = ", ".join(map(shown, changed))
-        raise NotSetUpError(f"{record.run} cannot be resumed, its files changed since: {names}")
+        raise NotSetUpError(f"{record.run} cannot be resumed because its files have changed since: {names}")
     require_fit_paths(_answered(folder, record, project), project, what=f"the log of {shown(folder.name)}")
 
 
@@ -221,7 +221,9 @@ def _needed(folder: Path, name: str) -> Iterator[Path]:
         yield folder / name
     except (OSError, ValueError, CodeCommitError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise NotSetUpError(f"{shown(folder.name)} cannot be resumed, its {name} cannot be read: {why}") from error
+        raise NotSetUpError(
+            f"{shown(folder.name)} cannot be resumed because its {name} cannot be read: {why}"
+        ) from error
 
 
 def _command_of(record: RunRecord) -> Literal["run", "repair"]:
@@ -237,7 +239,9 @@ def _request_of(record: RunRecord) -> CodebaseRequest:
     try:
         return TypeAdapter(CodebaseRequest).validate_python(kept)
     except ValidationError as error:
-        raise NotSetUpError(f"{record.run} cannot be resumed: its run.json has no codebase to make") from error
+        raise NotSetUpError(
+            f"{record.run} cannot be resumed: its run.json does not say which codebase to make"
+        ) from error
 
 
 def _llm_of(project: Project, options: Options, logged: Options | None = None) -> LlmConfig:

@@ -92,7 +92,7 @@ def undo_run(project: Project, arguments: Arguments, progress: Progress) -> RunR
     with lock_tree(project):
         target, scope, idle = prepare()
         if idle:
-            passed = f"passed over, nothing applied: {name_idle(idle)}"
+            passed = f"skipped (nothing applied): {name_idle(idle)}"
             progress.say(f"{short_name(target.name)} is the latest run to undo; {passed}")
         chain = _chain(target) if scope == UndoScope() else []
         log = open_run_log(project, "undo", settings, progress)
@@ -241,7 +241,7 @@ def _say_what_was_done(target: str, chain: Sequence[tuple[Path, RunRecord]]) -> 
             went = f"what the build, or you, did to {listed(edited)} after the answer went with it"
             parts.append(f"{went} (code-commit undo latest brings that back)")
         if left := done_by_build(record):
-            parts.append(f"what the build did stays: it {left}")
+            parts.append(f"the build's own changes stay: it {left}")
     return "; ".join(parts)
 
 

@@ -160,7 +160,7 @@ def _in_each_way(options: FleetOptions, tasks: list[FleetTask]) -> list[FleetTas
 
 def _check(options: FleetOptions, tasks: Sequence[FleetTask], left_out: str) -> int:
     """Print that the tasks have no mistake; beside OUT also what would be done of them. Raises NotSetUpError."""
-    lines = [f"{count(len(tasks), 'task')}: no mistake", *([left_out] if left_out else [])]
+    lines = [f"{count(len(tasks), 'task')}: no mistakes", *([left_out] if left_out else [])]
     left = list(tasks)
     if options.out and not is_folder(options.out):
         lines.append(f"{len(tasks):,} would start")
@@ -285,7 +285,7 @@ def _validate(options: FleetOptions, tasks: Sequence[FleetTask], lines: Sequence
             dispatcher.run(tasks, sieve, Budget(None))
     if sieve.hopeless:
         first = count(options.max_failures or _HOPELESS, "commit")
-        why = f"gave up: {first} left out for one reason before any fit (see --max-failures):\n{sieve.hopeless}"
+        why = f"gave up after {first}: all were skipped for the same reason (see --max-failures):\n{sieve.hopeless}"
         Progress(Redactor([]), quiet=options.quiet).error(why)
     return sieve.fit
 
@@ -337,7 +337,7 @@ def _do(options: FleetOptions, chosen: list[FleetTask], listed: set[str], out: P
         baselines = Baselines(out, [] if options.no_baseline else [task for task in left if task.id not in begun])
         store = ResultStore(unfinished, table, failures, pages, baselines)
         if any(result.is_of_earlier_version for result in earlier.values()):
-            table.say("some results are of an earlier version: in their costs, what may have been paid counts as paid")
+            table.say("some results are from an earlier version: their costs include what may have been paid")
         try:
             pages.write()
             if left:

@@ -68,5 +68,5 @@ def ways_left_out(tasks: Sequence[FleetTask], own: Mapping[str, Any]) -> str:
     lacking = [name for name in names if any(name not in task.settings for task in tasks)]
     if not lacking:
         return ""
-    way = "give a task's settings headers as text, and a worker CODE_COMMIT_KEY_COMMAND in its environment"
-    return f"your own settings of {', '.join(lacking)} are for no task of a fleet: {way}"
+    way = "put headers as text into a task's settings, and CODE_COMMIT_KEY_COMMAND into a worker's environment"
+    return f"the tasks of a fleet do not use your own settings of {', '.join(lacking)}: {way}"

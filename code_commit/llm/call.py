@@ -109,15 +109,15 @@ class Call:
             variable = self.connection.proxy_variable
             advice = (variable and _UNREACHED.get(failure.kind, "").format(variable=variable)) or advice
             advice = advice.format(address=self.endpoint.address_option, model=self.endpoint.model_option)
-            self._give_up(failure, f"given up after {most} retries: {advice}")
+            self._give_up(failure, f"gave up after {most} retries: {advice}")
         delay = backoff(len(past) - 1, self.timing, longest)
         if failure.delay:
             delay = max(failure.delay, _SHORTEST_OBEYED)
         if delay >= self.connection.remaining:
             is_asked = failure.delay and failure.kind not in _UNREACHED  # else it is our own pause
-            asked = f"; it asks to wait {duration(delay)}" if is_asked else ""
+            asked = f" (the server asks to wait {duration(delay)})" if is_asked else ""
             limit = f"the next try would exceed the limit of {self.connection.limit}"
-            self._give_up(failure, f"given up{asked}: {limit}")
+            self._give_up(failure, f"gave up{asked}: {limit}")
         return delay
 
     def _give_up(self, failure: PassingFailure, why: str) -> NoReturn:
@@ -174,7 +174,8 @@ class Call:
             return self.refusal(Reply(200, {}, self._notice))
         if reply and not self.is_stream:
             held = ", ".join(shown(str(name)) for name in islice(members_of(reply.body), 8))
-            said = f"{self.endpoint.host} sent a whole reply without an answer ({missing}; it has {held or 'nothing'})"
+            why = f"{missing}; it contains {held or 'nothing'}"
+            said = f"{self.endpoint.host} sent a complete reply without an answer ({why})"
             if self.connection.is_proven or (has_form and not self._was_empty):
                 self._was_empty = True
                 return PassingFailure(said, reply=reply)

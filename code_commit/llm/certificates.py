@@ -45,14 +45,14 @@ def _named_authorities() -> Any:
 
     file, folder = (os.environ.get(name) or None for name in VARIABLES)
     if folder and not any(Path(each).is_dir() for each in folder.split(os.pathsep)):  # OpenSSL passes over them
-        told = f"SSL_CERT_DIR names {shown(folder)}, which is no folder"
-        raise NotSetUpError(f"{told}: name one with certificates under their hashes (openssl rehash), or unset it")
+        told = f"SSL_CERT_DIR names {shown(folder)}, which is not a folder"
+        raise NotSetUpError(f"{told}: name a folder of certificates that openssl rehash has prepared, or unset it")
     try:
         return ssl.create_default_context(cafile=file, capath=folder)
     except OSError as error:
-        why = "it holds no certificate as PEM" if isinstance(error, ssl.SSLError) else error.strerror
+        why = "it contains no PEM certificate" if isinstance(error, ssl.SSLError) else error.strerror
         told = f"SSL_CERT_FILE names {shown(file or '')}, which cannot be read ({why})"
-        raise NotSetUpError(f"{told}: name a file of authorities as PEM, or unset it") from error
+        raise NotSetUpError(f"{told}: name a PEM file of certificate authorities, or unset it") from error
 
 
 def require_certificate(certificate: Certificate) -> None:
@@ -69,11 +69,13 @@ def _with_certificate(context: Any, certificate: Certificate | None) -> Any:
             context.load_cert_chain(*certificate, password="")  # OpenSSL would ask on the terminal
         except OSError as error:
             why = (
-                error.strerror if error.errno and not hasattr(error, "reason") else "it is not PEM or has a pass phrase"
+                error.strerror
+                if error.errno and not hasattr(error, "reason")
+                else "it is not PEM, or it has a passphrase"
             )
-            way = "name a certificate and its key without a pass phrase, as PEM"
+            way = "name a PEM certificate and its key, without a passphrase"
             if certificate[1] is None:
-                why, way = f"{why}, or holds no key", f"{way}: both in one file, or the key by client_key"
+                why, way = f"{why}, or it contains no key", f"{way} (both in one file, or the key with client_key)"
             names = "client_cert" if certificate[1] is None else "client_cert and client_key"
             raise NotSetUpError(f"{names} cannot be used ({why}): {way}") from None
     return context

@@ -69,7 +69,7 @@ def choose_model(
         server = Named(setting, shown(f"chat:{name}"))
         ways: Message = (": use ", server, " with ", Named("base_url"), f", or one of {names}")
         raise NotSetUpError(f"there is no provider '{shown(prefix)}'", *((hint,) if hint else ways))
-    raise NotSetUpError(f"unknown model '{shown(model)}': put its provider before it, one of {names}{hint}")
+    raise NotSetUpError(f"unknown model '{shown(model)}': put its provider in front of it (one of {names}){hint}")
 
 
 def choose_fallback(choice: ModelChoice, settings: Settings) -> LlmConfig | None:
@@ -197,7 +197,7 @@ def _explain_owner(choice: ModelChoice, settings: Settings, owner: str, role: st
     if owner:
         address = Named(f"{of_role}base_url", VENDORS[choice.provider].base_url or _A_SERVER)
         own = Named(f"{of_role}model", model), " and ", address
-        return where, f" is for {owner}, and the model is {model}: name its own address too: ", *own
+        return where, f" is for {owner}, but the model is {model}: name the address of that model too: ", *own
     url = shown(getattr(settings, f"{lead}base_url"))
     return (
         where,
@@ -209,7 +209,7 @@ def _explain_owner(choice: ModelChoice, settings: Settings, owner: str, role: st
 
 def _check_url(url: str, allow_http: bool, setting: str | Named) -> str:  # noqa: FBT001 - it is a setting
     if "://" not in url:
-        raise NotSetUpError(setting, " lacks https:// or http:// at its beginning")
+        raise NotSetUpError(setting, " must begin with https:// or http://")
     parts = _URL.fullmatch(url)
     if parts is None or int(parts["port"] or 443) not in range(1, 2**16) or not _is_host(parts["host"]):
         raise NotSetUpError(
@@ -222,7 +222,7 @@ def _check_url(url: str, allow_http: bool, setting: str | Named) -> str:  # noqa
         raise NotSetUpError(setting, f"{told}a key goes in a header: key_header in config.toml names it")
     if parts["scheme"].lower() == "http" and not allow_http and not is_this_machine(parts["host"].strip("[]")):
         told = f" would send your prompts, and any key, to {parts['host']} unencrypted: use https. "
-        way = "Only on a network that you trust, allow_http = true in config.toml permits http"
+        way = "If you trust the network, allow_http = true in config.toml permits http"
         raise NotSetUpError(setting, told + way)
     query = parts["query"] or ""
     return (parts["address"].lower() + (parts["path"] or "")).rstrip("/") + query
@@ -268,7 +268,7 @@ def _room_beside_answer(choice: ModelChoice, settings: Settings) -> int | None:
     return min(filter(None, (longest, max_input)), default=None)
 
 
-SMALLER_PROMPTS = "take --prompt-layout short, whose system prompts are shorter, or a smaller --max-output-tokens,"
+SMALLER_PROMPTS = "use --prompt-layout short, which has shorter system prompts, or a smaller --max-output-tokens,"
 
 
 def explain_misfit(

@@ -39,11 +39,11 @@ def require_price(choice: ModelChoice, settings: Settings) -> Price:
     price = price_of(choice, settings)
     if choice.provider == command.VENDOR.name:
         raise NotSetUpError(
-            settings.origin("max_cost")[0], " cannot be kept: what a program costs is unknown; leave it out"
+            settings.origin("max_cost")[0], " cannot be enforced because the cost of a program is unknown: omit it"
         )
     if price is None:
         table = f'[prices."{choice.name}"] with input and output (US dollars per million tokens)'
-        where = f"to {AGENT_CONFIG}/config.toml, for a fleet to the settings of its tasks, or leave the limit out"
+        where = f"to {AGENT_CONFIG}/config.toml, for a fleet to the settings of its tasks, or omit the limit"
         message = f" needs a price for {choice.name}: add {table} {where}"
         raise NotSetUpError(settings.origin("max_cost")[0], message)
     return price

@@ -90,4 +90,4 @@ class Pace:
 
 def _no_pace(why: str) -> MachineError:
     advice = "name another folder with XDG_STATE_HOME, or omit these settings"
-    return MachineError(f"requests_per_minute and tokens_per_minute cannot be kept: {why}; {advice}")
+    return MachineError(f"requests_per_minute and tokens_per_minute cannot be enforced: {why}; {advice}")

@@ -117,7 +117,7 @@ def require_place(settings: Settings) -> None:
     place = settings.sources.get(USER, {})
     names = ", ".join(f"[{name}]" if name == "headers" else name for name in _REACH if place.get(name))
     if names and not place.get("model") and not place.get("base_url"):
-        raise NotSetUpError(f"{USER}: {names} is for no address: put model, or model and base_url, beside it")
+        raise NotSetUpError(f"{USER}: {names} needs an address: set model, or model and base_url, in the same file")
 
 
 def _file(name: str, setting: str) -> Path | None:
@@ -126,7 +126,7 @@ def _file(name: str, setting: str) -> Path | None:
     path = absolute(name)
     if not path.is_absolute() or not path.is_file():
         why = "is not a file" if path.is_absolute() else "is a relative path"
-        raise NotSetUpError(f"{setting}: {shown(name)} {why}: name a file of PEM by its absolute path, or ~/...")
+        raise NotSetUpError(f"{setting}: {shown(name)} {why}: name a PEM file by its absolute path, or ~/...")
     return path
 
 

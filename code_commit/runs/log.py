@@ -144,7 +144,7 @@ class RunLog:
             for line in ways_on(self.record, argument_of(self.folder)):
                 error.add_note(line)
         else:  # a build without a sandbox can remove it
-            error.add_note(f"{self.record.log_dir} is gone: no command can continue this run or take it back.")
+            error.add_note(f"{self.record.log_dir} is gone: no command can continue or undo this run.")
 
     def build_log(self, name: str, note: Callable[[BuildResult | None], object]) -> BuildLog:
         """Open the log of a build; `note` puts the result, None for none, into the record."""
@@ -169,7 +169,7 @@ class RunLog:
 
     def fall_back(self, model: str, why: str) -> None:
         attempt = self.record.attempts[-1]
-        message = f"{attempt.model} cannot be called, {model} takes over: {why}"
+        message = f"{attempt.model} cannot be called, so {model} takes over: {why}"
         attempt.model = model
         self.add_warning("fallback", message)
         self.save("asking")

@@ -238,7 +238,7 @@ def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[st
     if event == "applied":
         return _changed_files(record, verbose=verbose)
     if event == "repeated":
-        return [f"{words.repeats_of(attempt)}: the next prompt says so"]
+        return [f"{words.repeats_of(attempt)}; the next prompt says so"]
     told = {"built": words.build_of, "chosen": words.asked_of, "applying": _checks}.get(event, lambda _: "")(attempt)
     return told.split("\n") if told else []
 
@@ -274,7 +274,7 @@ def _changed_files(record: RunRecord, *, verbose: bool) -> list[str]:
     attempt = record.attempts[-1]
     changes = attempt.changes
     if not changes:
-        return [f"{words.UNCHANGED}, {words.unchanged(record, attempt)}"]
+        return [f"{words.UNCHANGED}: {words.unchanged(record, attempt)}"]
     added, removed = sum(change.lines_added for change in changes), sum(change.lines_removed for change in changes)
     summary = f"{words.count(len(changes), 'file')} changed, +{added} -{removed}"
     if verbose:
@@ -301,7 +301,7 @@ def _closing_lines(record: RunRecord) -> list[str]:
         return [f"{record.message[0].upper()}{record.message[1:]}.", *besides, *review, *(log if review else [])]
     if record.status not in (Status.SUCCESS, Status.BUILD_FAILED):
         cost = words.cost_in_words(totals.cost)
-        why = " (no reply reported it)" if totals.unsettled_usd else ""
+        why = " (no reply reported the cost)" if totals.unsettled_usd else ""
         return [*besides, f"Cost: {cost}{why}."] if totals.unsettled_usd or totals.unpriced else besides
     build = words.headline_of(record)
     after = f" after {words.count(totals.attempts, 'attempt')}" if record.is_main else ""

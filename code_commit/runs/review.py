@@ -141,11 +141,11 @@ def _repository_warnings(before: TreeState, after: TreeState) -> Iterator[str]:
     if (before.branch, before.commit) != (after.branch, after.commit):
         facts.append(f"{HEAD_MOVED} {before.head} to {after.head}")
     if before.stashes != after.stashes:
-        facts.append(f"git stash held {before.stashes} and holds {after.stashes} now")
+        facts.append(f"the number of git stashes changed from {before.stashes} to {after.stashes}")
     if after.replaced - before.replaced:
         facts.append("git replace now substitutes some objects (git replace --list shows them)")
     if hidden := after.indexed.hidden - before.indexed.hidden:
-        facts.append(f"the index was told to hide changes of {listed(hidden)}")
+        facts.append(f"git's index was set to hide changes to {listed(hidden)}")
     if facts:
         yield f"during the run {', '.join(facts)}: git diff may not show the whole change, code-commit diff does"
 
@@ -158,8 +158,8 @@ def _file_warnings(project: Project, before: TreeState, after: TreeState, answer
     yield from (f"git diff does not show {listed(paths)}: {reason}" for reason, paths in sorted(reasons.items()))
     if hidden := [path for path in answered if _holds_hidden_text(path, project)]:
         yield (
-            f"git diff does not show all of {listed(hidden)}: git stores no text of $Id: ... $ or of another encoding;"
-            " code-commit diff shows it"
+            f"git diff does not show all of {listed(hidden)}: git does not store text of $Id: ... $ or of another"
+            " encoding; code-commit diff shows it"
         )
 
 
@@ -179,9 +179,9 @@ def _reason_not_shown(path: str, project: Project, before: TreeState, after: Tre
             return "staged, see git diff --staged"
         return "" if was_staged or letters[0] in ".?" else "partly staged, see git diff HEAD"
     if path in after.indexed.hidden:
-        return "its index says skip-worktree or assume-unchanged"
+        return "git's index marks it as skip-worktree or assume-unchanged"
     if path not in after.indexed.files and _stamp(project, path):
-        return "git ignores it now, or it lies in a repository of its own"
+        return "git ignores it now, or it is in a repository of its own"
     if before.commit != after.commit:
         return "committed"
     return "it is as in HEAD" if path in after.indexed.files else "it is gone, and HEAD has none either"

@@ -55,9 +55,10 @@ FILE_KINDS: dict[FileKind, str] = {"test": "a test", "ci": "a CI file", "build":
 def unchanged(record: RunRecord, attempt: Attempt) -> str:
     """Tell why an answer changes nothing; where it differs in line ends, also what writes these."""
     if not attempt.ends_alone:
-        return "every file has this content already"
+        return "every file already has this content"
     response = f"{record.log_dir}/{attempt.number}-response.txt"
-    return f"but for line ends every file has this content already: code-commit apply --as-sent {response} writes them"
+    ways = f"code-commit apply --as-sent {response} writes these"
+    return f"every file already has this content, except for line endings; {ways}"
 
 
 def duration(seconds: float) -> str:
@@ -274,9 +275,9 @@ def result_before(record: RunRecord) -> str:
 
 
 def repeats_of(attempt: Attempt) -> str:
-    """Return `the change of attempt 1 again, failed just as after attempt 1`; "" without a repetition."""
+    """Return `same change as in attempt 1, same failure as after attempt 1`; "" without a repetition."""
     change, failure = attempt.same_change_as, attempt.same_failure_as
-    parts = [f"the change of attempt {change} again" if change else "", f"failed just as after attempt {failure}"]
+    parts = [f"same change as in attempt {change}" if change else "", f"same failure as after attempt {failure}"]
     return ", ".join(filter(None, parts if failure else parts[:1]))
 
 
@@ -294,7 +295,7 @@ def joined(*parts: str) -> str:
 def cost_in_words(cost: Cost, *, short: bool = False) -> str:
     """Return `$0.24 and at most $1.28 unsettled`, or one of the two; "" for no known cost and nothing unsettled."""
     settled, unsettled = _amounts(cost, short=short)
-    unknown = f"{count(cost.unpriced, 'unused answer')} that may have been paid for, price unknown"
+    unknown = f"{count(cost.unpriced, 'unused answer')} that may have been charged at an unknown price"
     lost = unknown if cost.unpriced else ""
     return " and ".join(filter(None, [settled, unsettled and f"at most {unsettled} unsettled", lost]))
 
@@ -395,4 +396,4 @@ def _ways_from_rejection(attempt: Attempt, options: Mapping[str, object]) -> Ite
     if rules == {"no-block"} and attempt.model.startswith("chat:") and options.get("prompt_layout") != "short":
         yield "A small model does better with --prompt-layout short."
     elif not rules & {"asked", "not-approved"}:
-        yield "Say more in the task (-m), or use another --model, then run again."
+        yield "Describe the task in more detail (-m), or use another --model, then run again."

@@ -72,7 +72,10 @@ def test_a_damaged_lock_file_names_nobody(tmp_path: Path, words: str) -> None:
     with lock_tree(project):
         lock.write_bytes(words.encode() + lock.read_bytes().partition(b" ")[2])
         assert is_locked(project) == 0
-        with pytest.raises(NotSetUpError, match="another process runs code-commit in this tree"), lock_tree(project):
+        with (
+            pytest.raises(NotSetUpError, match="another process is running code-commit in this tree"),
+            lock_tree(project),
+        ):
             pass
 
 
@@ -82,7 +85,7 @@ def test_the_holder_is_named_and_its_death_frees_the_tree(tmp_path: Path) -> Non
     with start("hold", project.root) as holder:
         assert holder.stdout.readline() == "held\n"
         assert is_locked(project) == holder.pid
-        with pytest.raises(NotSetUpError, match=f"process {holder.pid} runs code-commit in this tree"):
+        with pytest.raises(NotSetUpError, match=f"process {holder.pid} is running code-commit in this tree"):
             apply_changes(verified(project.root, NEW_FILES), project, project.root / SNAPSHOT)
         (project.agent_config / ".txn").mkdir()
         with pytest.raises(NotSetUpError, match=f"process {holder.pid} "):
@@ -117,10 +120,10 @@ def test_the_lock_alone_says_who_holds_it(tmp_path: Path) -> None:
         assert holder.stdout.readline() == "held\n"
         project.agent_config.joinpath(".lock").write_text(f"{os.getpid()} pid:[1]\n")
         (project.agent_config / ".txn").mkdir()
-        with pytest.raises(NotSetUpError, match="another process runs code-commit in this tree"):
+        with pytest.raises(NotSetUpError, match="another process is running code-commit in this tree"):
             recover(project)
         (project.agent_config / ".txn").rmdir()
-        with pytest.raises(NotSetUpError, match="runs code-commit in this tree"):
+        with pytest.raises(NotSetUpError, match="is running code-commit in this tree"):
             apply_changes(verified(project.root, NEW_FILES), project, project.root / SNAPSHOT)
         holder.kill()
     assert read_tree(project.root) == before
@@ -131,7 +134,7 @@ def test_another_thread_does_not_hold_the_lock(tmp_path: Path) -> None:
     before = read_tree(project.root)
     with lock_tree(project), ThreadPoolExecutor(1) as thread:
         applied = thread.submit(apply_changes, verified(project.root, NEW_FILES), project, project.root / SNAPSHOT)
-        with pytest.raises(NotSetUpError, match=f"process {os.getpid()} runs code-commit in this tree"):
+        with pytest.raises(NotSetUpError, match=f"process {os.getpid()} is running code-commit in this tree"):
             applied.result()
     assert read_tree(project.root) == before
 
@@ -142,7 +145,7 @@ def test_a_lock_file_that_somebody_removed_is_no_lock(tmp_path: Path) -> None:
         (project.agent_config / ".lock").unlink()
         with start("hold", project.root) as holder:
             assert holder.stdout.readline() == "held\n"
-            with pytest.raises(NotSetUpError, match=f"process {holder.pid} runs code-commit in this tree"):
+            with pytest.raises(NotSetUpError, match=f"process {holder.pid} is running code-commit in this tree"):
                 apply_changes(verified(project.root, NEW_FILES), project, project.root / SNAPSHOT)
             holder.kill()
 

@@ -30,7 +30,7 @@ def link_instead(script: Path) -> None:
 
 
 UNSTARTABLE: dict[str, tuple[Callable[[Path], object], str]] = {
-    "Windows line ends": (lambda script: script.write_bytes(b"#!/bin/sh\r\nexit 0\r\n"), "Windows line ends"),
+    "Windows line ends": (lambda script: script.write_bytes(b"#!/bin/sh\r\nexit 0\r\n"), "Windows line endings"),
     "nothing but comments": (lambda script: script.write_text("#!/bin/sh\n\n  # make\n"), "it would always pass"),
     "no interpreter": (lambda script: script.write_text("#!/no/such/shell\n"), "/no/such/shell does not exist"),
     "no interpreter on the PATH": (

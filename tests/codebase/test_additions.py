@@ -299,7 +299,7 @@ def test_a_list_that_nothing_can_follow_ends_the_run(
     assert "the answer asks to see files and changes nothing: t/first.py\n" in done.stderr
     ways = {
         1: "Name them in the task, and let the prompt show them with --rollup fit.",
-        2: "The prompt already shows them whole. Say in the task what to change there, or use another --model.",
+        2: "The prompt already shows them whole. Say in the task what to change in them, or use another --model.",
     }
     assert ways[number] in done.stderr
     assert ways[3 - number] not in done.stderr
@@ -317,7 +317,7 @@ def test_a_list_that_nothing_can_follow_ends_the_run(
 def test_the_end_names_a_listed_path_that_is_not_there(project: Path, run_code_commit: Run):
     answer = asking("t/first.py: f", "t/nosuch.py: f, g", "gone.txt:1-3")
     done = run_code_commit(project, *recorded(project, answer), "--max-repairs", "0")
-    told = "\n  The project has no t/nosuch.py, gone.txt: say in the task which files it is about.\n"
+    told = "\n  The project has no t/nosuch.py, gone.txt: name the right files in the task.\n"
     assert (done.returncode, told in done.stderr) == (4, True), done.stderr
 
 

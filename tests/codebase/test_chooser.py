@@ -293,7 +293,7 @@ def test_nothing_need_be_chosen(root: Path, run_code_commit: Run):
 def test_a_small_codebase_is_whole_and_nobody_is_asked(project_folder: Path, run_code_commit: Run):
     done = run_code_commit(project_folder, "--rollup", "select", *recorded(project_folder, RIGHT))
     assert done.returncode == 0, done.stderr
-    assert "a small codebase, about 24 tokens: all of it goes in, no LLM has to choose" in done.stderr
+    assert "a small codebase (about 24 tokens): all of it is included, and no LLM has to choose" in done.stderr
     assert [record["command"] for record in records(project_folder)] == ["run"]
 
 
@@ -361,7 +361,7 @@ def test_nothing_is_sent_before_all_is_there(command: list[str], root: Path, run
         assert (done.returncode, "no key for anthropic" in done.stderr) == (2, True), done.stderr
         (root / "agent-config/query.txt").write_text(f"Use {KEY}.\n")
         done = run_code_commit(root, *command, *base)
-        assert (done.returncode, "the prompt would carry an API key" in done.stderr) == (2, True), done.stderr
+        assert (done.returncode, "the prompt would contain an API key" in done.stderr) == (2, True), done.stderr
         (root / "agent-config/openai-key.txt").unlink()
         done = run_code_commit(root, *command, *base)
         assert (done.returncode, "no key for openai" in done.stderr) == (2, True), done.stderr
@@ -517,7 +517,7 @@ def test_two_at_once_pay_once(root: Path, run_code_commit: Run, start_code_commi
         process = start_code_commit(root, *base)
         wait_for(lambda: any("/responses/" in request.path for request in server.requests))
         done = run_code_commit(root, *base)
-        assert (done.returncode, "another code-commit runs here" in done.stderr) == (2, True), done.stderr
+        assert (done.returncode, "another code-commit is running here" in done.stderr) == (2, True), done.stderr
         server.polls = 1
         assert process.wait(180) == 0
 

@@ -10,9 +10,9 @@ import pytest
 from command import Run, git, replay, the_log
 
 ROLLUP = "agent-config/codeRollup.txt"
-CHANGED = "changed since codeRollup.txt was written, the LLM sees the old text"
-GONE = "gone since codeRollup.txt was written, the LLM still sees them"
-NEW = "new since codeRollup.txt was written, the LLM does not see them"
+CHANGED = "changed since codeRollup.txt was written (the LLM sees the old text)"
+GONE = "gone since codeRollup.txt was written (the LLM still sees them)"
+NEW = "new since codeRollup.txt was written (the LLM does not see them)"
 LONG_AGO = "2026-01-01T00:00:00Z"
 FILES = {
     "README.md": "# Project\n",

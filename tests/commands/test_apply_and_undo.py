@@ -111,7 +111,7 @@ def test_a_suspicion_rejects_a_saved_answer_unless_it_is_to_be_applied_as_sent(r
     (reason,) = record["attempts"][0]["rejections"]
     assert (reason["rule"], reason["may_be_meant"]) == ("astray", True)
     kept = f"{record['log_dir']}/1-response.txt"
-    assert f"If it means what it says: code-commit apply --as-sent {kept}" in done.stderr
+    assert f"If the answer is meant that way: code-commit apply --as-sent {kept}" in done.stderr
     done = run_code_commit(root, "apply", "--as-sent", kept)
     assert (done.returncode, (root / "src/ok.txt").read_text()) == (0, f"{lines}more\n")
     assert ("astray", "src/ok.txt") in [(warning["kind"], warning["path"]) for warning in latest(root)["warnings"]]
@@ -604,7 +604,7 @@ def test_undo_and_diff_pass_over_runs_that_applied_nothing(root: Path, run_code_
     done = run_code_commit(root, "undo")
     assert (done.returncode, (root / "kept.txt").exists()) == (0, False), done.stderr
     short = [name.replace("-committing-code", "") for name in (dry, rejected)]
-    passed = f"passed over, nothing applied: {short[0]} (dry run), "
+    passed = f"skipped (nothing applied): {short[0]} (dry run), "
     assert passed in shown.stderr
     assert passed in done.stderr
     assert f"{short[1]} (rejected)" in done.stderr
@@ -650,7 +650,7 @@ def test_undo_beside_a_process_that_has_not_changed_anything_names_the_process(r
     with lock_tree(find_project(root)):
         done = run_code_commit(root, "undo")
     assert done.returncode == 2
-    assert f"process {os.getpid()} runs code-commit in this tree" in done.stderr
+    assert f"process {os.getpid()} is running code-commit in this tree" in done.stderr
 
 
 @pytest.mark.parametrize("exit_code", [1, 2])

@@ -63,8 +63,8 @@ def test_no_ends_the_run_with_the_tree_as_it_was(project_folder: Path, run_code_
         pane.wait_for(QUESTION)
         answer(pane, "no")
         assert pane.end() == 4
-        assert "code-commit: the answer was not approved, none of it was written" in pane.lines()
-        assert "  Say more in the task (-m), then run again." in pane.lines()
+        assert "code-commit: the answer was not approved; none of it was written" in pane.lines()
+        assert "  Describe the task in more detail (-m), then run again." in pane.lines()
         assert not any("the supervisor" in row for row in pane.lines())
     assert git(project_folder, "status", "--porcelain") == ""
     record = record_of(project_folder)

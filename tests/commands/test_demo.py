@@ -11,7 +11,7 @@ def test_the_demo_shows_a_repair_and_says_that_its_folder_may_go(tmp_path: Path,
     assert "attempt 1 of 4: build failed" in done.stderr
     assert "The build passes after 2 attempts" in done.stderr
     (folder,) = tmp_path.iterdir()
-    assert done.stdout.endswith(f"Nothing else needs the folder; when you have looked:\n  rm -r {folder}\n")
+    assert done.stdout.endswith(f"Nothing else needs this folder. To delete it:\n  rm -r {folder}\n")
 
 
 def test_the_demo_leaves_the_repository_of_a_hook_alone(project_folder: Path, tmp_path: Path, run_code_commit: Run):

@@ -68,7 +68,7 @@ def test_what_the_log_no_longer_has_is_told(root: Path, run_code_commit: Run):
     done = run_code_commit(root, "diff")
     assert (
         done.returncode,
-        "missing from the diff, as the log no longer has their content: ok.txt" in done.stderr,
+        "missing from the diff because the log no longer has their content: ok.txt" in done.stderr,
     ) == (1, True), done.stderr
 
 
@@ -209,7 +209,7 @@ def test_text_that_git_does_not_store_is_shown_as_written(project_folder: Path, 
     dry = run_code_commit(root, *recorded(root, answer), "--dry-run")
     done = run_code_commit(root, *recorded(root, answer), "--sandbox", "off")
     assert done.returncode == 0, done.stderr
-    assert "warning: git diff does not show all of new.sh, old.sh: git stores no text of $Id: ... $" in done.stderr
+    assert "warning: git diff does not show all of new.sh, old.sh: git does not store text of $Id: ... $" in done.stderr
     diff = run_code_commit(root, "diff").stdout
     assert diff == dry.stdout == (max((root / "agent-config/logs").iterdir()) / "1-changes.diff").read_text()
     assert f"\n@@ -0,0 +1,1 @@\n+{HIDDEN}\n" in diff
@@ -231,7 +231,8 @@ def test_of_a_file_with_a_filter_it_says_that_git_may_refuse_it(root: Path, run_
     (root / ".gitattributes").write_text("ok.txt filter=upper\n")
     done = run_code_commit(root, "diff")
     assert (
-        "git apply may refuse the diff of ok.txt: git has filters for these files, and none is run here" in done.stderr
+        "git apply may refuse the diff of ok.txt: code-commit does not run the filters that git has for them"
+        in done.stderr
     )
     assert not (root / "ran").exists()
 
@@ -252,11 +253,11 @@ def test_a_part_of_the_diff_and_its_numbers(root: Path, run_code_commit: Run):
     for path, told in {
         "build.sh": " changed nothing there\n",
         "*.py": " changed nothing there\n",
-        "elsewhere/": " changed nothing there, where no file is: elsewhere/\n",
+        "elsewhere/": " changed nothing there; there is no file at elsewhere/\n",
     }.items():
         done = run_code_commit(root, "diff", "--", path)
         assert (done.returncode, done.stdout, done.stderr.endswith(told)) == (0, "", True), done.stderr
-    for path, words in {"../gone.txt": "lies outside", "/etc": "lies outside", ":!gone.txt": "pathspec magic"}.items():
+    for path, words in {"../gone.txt": "is outside", "/etc": "is outside", ":!gone.txt": "pathspec magic"}.items():
         done = run_code_commit(root, "diff", "--", path)
         assert (done.returncode, done.stdout, words in done.stderr) == (2, "", True), "it is not said to be unchanged"
     done = run_code_commit(root, "diff", "ok.txt")

@@ -67,7 +67,7 @@ def test_it_takes_over_for_good_when_the_first_model_cannot_be_asked(
         done = run_code_commit(root, *options(first, second, *more))
     assert done.returncode == 0, done.stderr
     (told,) = [line for line in done.stderr.splitlines() if "takes over" in line]
-    assert told.startswith(f"warning: {FIRST} cannot be called, {SECOND} takes over: ")
+    assert told.startswith(f"warning: {FIRST} cannot be called, so {SECOND} takes over: ")
     assert why in told
     assert [f"attempt {number} of 4: {SECOND} answered" in done.stderr for number in (1, 2)] == [True, True]
     assert len(second.requests) == 2
@@ -140,7 +140,7 @@ def test_both_out_of_reach_ends_with_3_and_both_reasons(root: Path, run_code_com
         done = run_code_commit(root, *options(first, second))
     assert done.returncode == 3
     assert "anthropic-key.txt is refused" in done.stderr.rpartition("code-commit: ")[2]
-    assert f"{FIRST} cannot be called, {SECOND} takes over: 127.0.0.1 answered 400" in done.stderr
+    assert f"{FIRST} cannot be called, so {SECOND} takes over: 127.0.0.1 answered 400" in done.stderr
     port = int(record(root)["options"]["fallback_base_url"].rpartition(":")[2])
     with FakeServer(faults=[dead], port=port) as second:
         assert run_code_commit(root, "resume").returncode == 3

@@ -371,7 +371,7 @@ def test_an_attempt_that_repeats_another_says_so(project_folder: Path, run_code_
     (project_folder / "build.sh").write_text("#!/bin/sh\ncat missing\n")
     wrong = [f"^^^ok.txt\n{word}\n^^^end\n" for word in ("one", "two", "one")]
     assert run_code_commit(project_folder, *recorded(project_folder, *wrong)).returncode == 3
-    said = "the change of attempt 1 again, failed just as after attempt 1"
+    said = "same change as in attempt 1, same failure as after attempt 1"
     shown = run_code_commit(project_folder, "log", "latest").stdout
     assert f"; {said}\n" in shown.split("\nattempt ")[3]
     assert f"; {said}</span>" in run_code_commit(project_folder, "log", "--html", "-").stdout

@@ -221,7 +221,7 @@ def test_an_agent_chooses_no_provider_that_the_project_does_not_use(root: Path, 
         config.write_text('model = "openai"\nbase_url = "https://127.0.0.1:1"\nfallback_model = "anthropic:x"\n')
         elsewhere = host.call("run", query="x", model="anthropic")
         assert "exit code 2" in text_of(elsewhere)
-        assert "base_url is for openai, and the model is anthropic:" in text_of(elsewhere)
+        assert "base_url is for openai, but the model is anthropic:" in text_of(elsewhere)
         assert server.requests == []
         config.write_text(f'model = "openai"\nbase_url = "{server.url}"\n')
         asked = host.call("run", query="x", model="openai:gpt-6.2-astra")
@@ -290,7 +290,7 @@ def test_what_is_asked_at_once_or_called_off(root: Path):
         wait_for((root / "started").exists)
         refused = host.call("apply", text=RIGHT)
         assert refused.is_error
-        assert "exit code 2\ncode-commit: another code-commit runs here (process " in text_of(refused)
+        assert "exit code 2\ncode-commit: another code-commit is running here (process " in text_of(refused)
         running.cancel()
         wait_for(lambda: latest(root)["status"] != "running")
         assert (latest(root)["status"], latest(root)["exit_code"]) == ("interrupted", 130)
@@ -435,7 +435,7 @@ def test_no_secret_of_the_users_own_settings_shows_in_a_result(project_folder: P
     ("tool", "arguments", "said"),
     [
         ("run", {}, "run(query)"),
-        ("repair", {"output": " "}, "the given build output is empty"),
+        ("repair", {"output": " "}, "the build output that was given is empty"),
         ("undo", {"run": "2020"}, "there is no run 2020"),
         ("apply", {"text": ""}, "is empty"),
     ],

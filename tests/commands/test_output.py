@@ -150,7 +150,7 @@ def test_a_lock_that_is_held(root: Path, run_code_commit: Run):
             done = run_code_commit(root, *arguments, "--json")
             end = json.loads(done.stdout)
             assert (done.returncode, end["status"]) == (2, "not_set_up")
-            assert f"another code-commit runs here (process {os.getpid()})" in end["message"]
+            assert f"another code-commit is running here (process {os.getpid()})" in end["message"]
 
 
 def test_a_folder_that_is_gone(root: Path):

@@ -423,7 +423,9 @@ def test_what_the_next_step_lacks_is_named(answer, name, content, root: Path, ru
     recorded(root, answer, RIGHT)
     done = resume(root, run_code_commit)
     assert done.returncode == 2, done.stderr
-    assert f"{the_log(root).name} cannot be resumed, its {name.replace('*', 'txt')} cannot be read: " in done.stderr
+    assert (
+        f"{the_log(root).name} cannot be resumed because its {name.replace('*', 'txt')} cannot be read: " in done.stderr
+    )
     assert (the_log(root) / "run.json").read_bytes() == before
 
 
@@ -528,8 +530,8 @@ def later_run(root: Path, run_code_commit: Run, answer: str = "no block") -> Pat
 @pytest.mark.parametrize(
     ("lacks", "why"),
     [
-        ("model", "cannot be resumed, its model gone:model is unknown to this version"),
-        ("codebase", "cannot be resumed, its codebase.txt cannot be read: "),
+        ("model", "cannot be resumed: its model gone:model is unknown to this version"),
+        ("codebase", "cannot be resumed because its codebase.txt cannot be read: "),
         ("undone", "was undone: there is nothing to resume"),
     ],
 )
@@ -549,7 +551,7 @@ def test_a_run_that_cannot_go_on_is_passed_over(lacks, why, root: Path, run_code
     recorded(root, "no block", RIGHT)
     done = resume(root, run_code_commit)
     assert done.returncode == 0, done.stderr
-    assert f"passed over: {later.name} {why}" in done.stderr
+    assert f"skipped: {later.name} {why}" in done.stderr
     assert f"resuming {first.name}\n" in done.stderr
 
 
@@ -558,7 +560,7 @@ def test_a_run_that_cannot_go_on_is_not_passed_over_where_its_changes_are(root: 
     later = later_run(root, run_code_commit, WRONG)
     (root / "ok.txt").write_text("mine\n")
     done = resume(root, run_code_commit)
-    said = f"{later.name} cannot be resumed, its files changed since: ok.txt; start a new run"
+    said = f"{later.name} cannot be resumed because its files have changed since: ok.txt; start a new run"
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 
 
@@ -669,7 +671,7 @@ def test_what_two_builds_of_one_answer_changed_is_of_the_run(root: Path, run_cod
 def test_what_the_user_edits_after_the_build_is_not_of_the_run(root: Path, run_code_commit: Run):
     formatted(root, run_code_commit, "wrong")
     (root / "a.txt").write_text("mine\n")
-    assert "its files changed since: a.txt" in resume(root, run_code_commit).stderr
+    assert "its files have changed since: a.txt" in resume(root, run_code_commit).stderr
     assert run_code_commit(root, "undo").returncode == 1
     assert (root / "a.txt").read_text() == "mine\n"
 
@@ -699,7 +701,10 @@ def test_a_machine_that_failed_costs_no_repair_and_is_built_on_again(code, argum
         script.write(f"[ -e machine-is-well ] || exit {code}\n")
     done = run_code_commit(root, *recorded(root, RIGHT), *arguments)
     assert done.returncode == 5, done.stderr
-    assert f"build.sh ended with exit code {code}, so the machine failed, not the code" in done.stderr
+    assert (
+        f"build.sh ended with exit code {code}, so no repair was asked for: this means that the machine failed, not the code"
+        in done.stderr
+    )
     assert "; fix the machine first\n  code-commit resume continues this run." in done.stderr
     assert (record(root)["status"], len(record(root)["attempts"])) == ("build_error", 1)
     assert record(root)["attempts"][0]["build"]["exit_code"] == code
@@ -773,7 +778,10 @@ def test_a_choice_of_files_whose_request_is_damaged_is_not_continued(wanted, roo
     assert run_code_commit(root, *recorded(root)).returncode == 3
     rewrite_record(root, command="rollup", request=wanted)
     done = resume(root, run_code_commit)
-    assert (done.returncode, "cannot be resumed: its run.json has no codebase to make" in done.stderr) == (2, True)
+    assert (done.returncode, "cannot be resumed: its run.json does not say which codebase to make" in done.stderr) == (
+        2,
+        True,
+    )
 
 
 REQUEST = {"query": "Of the request.", "for_run": True}

@@ -68,12 +68,12 @@ def test_the_task_is_a_file_and_the_rollup_as_it_is(project_folder: Path, run_co
     ("arguments", "told"),
     [
         (["-m", " \n"], "the task is empty: describe it with -m TEXT"),
-        (["repair", "-m", ""], "the task is empty: leave it out, or describe it with -m TEXT"),
+        (["repair", "-m", ""], "the task is empty: omit it, or describe it with -m TEXT"),
         (["-m", b"\xff"], "not valid UTF-8"),
         (["--query", "no/such"], "no/such is missing"),
         (["--query", "../empty"], "../empty is empty: write the task into it"),
         (["-m", "x", "--query", "ok.txt"], "not allowed with argument -m"),
-        (["-m", f"use {KEY}"], "the prompt would carry an API key"),
+        (["-m", f"use {KEY}"], "the prompt would contain an API key"),
     ],
 )
 def test_a_task_that_is_none_is_refused(arguments, told, project_folder: Path, run_code_commit: Run):
@@ -167,7 +167,7 @@ def test_a_run_that_was_killed_is_resumed_with_its_own_task(
 
 def test_files_that_changed_since_the_rollup_are_named(project_folder: Path, run_code_commit: Run):
     options = recorded(project_folder, RIGHT, RIGHT)
-    warning = "changed since codeRollup.txt was written, the LLM sees the old text: "
+    warning = "changed since codeRollup.txt was written (the LLM sees the old text): "
     (project_folder / "ok.txt").touch()
     assert warning not in run_code_commit(project_folder, "check", *options).stdout
     for name in "abcdef":
@@ -208,7 +208,7 @@ def test_a_run_that_is_refused_leaves_the_rollup_of_another(project_folder: Path
     (project_folder / "agent-config" / "logs").unlink()
     with lock_tree(Project(project_folder)):
         done = run_code_commit(project_folder, "-m", TASK, *options)
-        assert (done.returncode, "another code-commit runs here" in done.stderr) == (2, True), done.stderr
+        assert (done.returncode, "another code-commit is running here" in done.stderr) == (2, True), done.stderr
     assert rollup.read_text() == "another's\n"
     assert run_code_commit(project_folder, "-m", TASK, *options).returncode == 0
     assert rollup.read_text() != "another's\n"

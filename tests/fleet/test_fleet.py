@@ -82,7 +82,7 @@ def test_three_tasks_of_three_repositories(forked_fleet, tmp_path):
     assert "3 tasks kept, none ran" in again.stderr
     assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == 3, "nothing ran again"
     checked = forked_fleet.run([*fleet_words(tasks), "--check", "--failed"], tmp_path, os.environ)
-    assert checked.stdout == "3 tasks: no mistake\n2 kept, 0 would continue, 1 would start\n"
+    assert checked.stdout == "3 tasks: no mistakes\n2 kept, 0 would continue, 1 would start\n"
 
 
 def test_a_key_that_is_missing_here_is_told_once_before_anything_is_cloned(forked_fleet, tmp_path):
@@ -359,7 +359,7 @@ def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, ca
             return str(error)
         return capsys.readouterr().out
 
-    assert told(tasks, "--check") == "1 task: no mistake\n"
+    assert told(tasks, "--check") == "1 task: no mistakes\n"
     assert json.loads(told("--schema"))["required"] == ["id", "repository", "query"]
     assert told("--out", "out").startswith("name the list of tasks")
     assert told("-m", "Do it.", "--check") == "name the file of the repositories: -m TEXT --repositories FILE"
@@ -376,7 +376,7 @@ def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, ca
     assert "in the clone of code-commit, pip install '.[fleet]'" in told(tasks, "--out", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
     monkeypatch.setenv("CODE_COMMIT_KEYS", str(tmp_path))
-    assert told(tasks, "--check") == "1 task: no mistake\n"
+    assert told(tasks, "--check") == "1 task: no mistakes\n"
     monkeypatch.setenv("CODE_COMMIT_KEY", str(tmp_path))
     hint = "did you mean 'CODE_COMMIT_KEYS'?"
     assert told(tasks, "--check") == f"environment variable CODE_COMMIT_KEY names no option; {hint}"
@@ -441,7 +441,7 @@ def test_a_check_makes_the_checks_of_a_run_in_all_lines(tmp_path, monkeypatch):
 
     second = "7: fallback_model = chat: needs fallback_base_url, such as http://127.0.0.1:11434/v1"
     odd, gone = (
-        "5: base_url lacks https:// or http:// at its beginning",
+        "5: base_url must begin with https:// or http://",
         f"6: repository: {tmp_path}/gone is not a git repository",
     )
     assert told() == ["4: model = chat: needs base_url, such as http://127.0.0.1:11434/v1", odd, gone, second]
@@ -456,8 +456,8 @@ def test_a_check_makes_the_checks_of_a_run_in_all_lines(tmp_path, monkeypatch):
     assert told(max_cost=1.0) == told(max_cost=1.0, scheduler="tls://127.0.0.1:9")
     in_both_ways = told(model=["openai", "gemini"])
     assert [line[:28] for line in in_both_ways[:4:2]] == [
-        "2: base_url is for chat, and",
-        "3: base_url is for chat, and",
+        "2: base_url is for chat, but",
+        "3: base_url is for chat, but",
     ]
     assert in_both_ways[4:] == [odd, gone, second], "each once"
 

@@ -113,7 +113,7 @@ def test_tasks_without_a_key_become_branches(cluster, tmp_path):
     two_tasks = TRY.replace("in one two three;", "in one two;")
     done = shell(tmp_path, two_tasks + BRANCHES, cluster.address)
     assert done.returncode == 0, done.stderr
-    assert "2 tasks: no mistake" in done.stdout
+    assert "2 tasks: no mistakes" in done.stdout
     assert "2 of 2 tasks green" in done.stderr
     landings = [json.loads(line) for line in (tmp_path / "results/landed.jsonl").read_text().splitlines()]
     assert [landing["branch"] for landing in landings] == ["fleet/one", "fleet/two"]

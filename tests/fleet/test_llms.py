@@ -36,15 +36,19 @@ def test_an_answer_s_cost_is_known_by_the_model_the_settings_and_the_key_that_is
 
 def test_what_is_left_out_of_the_user_s_way_to_an_address_is_named(tmp_path, monkeypatch):
     def told(tasks, **own):
-        return ways_left_out(tasks, own).partition(" are for no task")[0]
+        return ways_left_out(tasks, own).partition(": put headers")[0]
 
     lines = [task("a", "x", "openai"), task("b", "x", "openai", settings={"headers": {"X": "y"}})]
     plain, with_headers = read_tasks(make_list(tmp_path / "tasks.jsonl", *lines))
     headers = {"X": "z"}
-    assert told([plain], headers=headers, model="openai") == "your own settings of headers"
-    assert told([plain, with_headers], headers=headers) == "your own settings of headers"
+    assert (
+        told([plain], headers=headers, model="openai") == "the tasks of a fleet do not use your own settings of headers"
+    )
+    assert (
+        told([plain, with_headers], headers=headers) == "the tasks of a fleet do not use your own settings of headers"
+    )
     assert told([with_headers], headers=headers) == ""
-    assert told([plain], key_command="cat x") == "your own settings of key_command"
+    assert told([plain], key_command="cat x") == "the tasks of a fleet do not use your own settings of key_command"
     monkeypatch.setenv("CODE_COMMIT_KEY_COMMAND", "cat x")
     assert told([plain], key_command="cat x") == ""
     assert told([plain], model="openai", max_repairs=1) == ""

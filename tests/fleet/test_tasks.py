@@ -49,11 +49,11 @@ MISTAKES = [
     ({"overlay": "x"}, "overlay: must be an object"),
     (
         {"settings": {"strct": True, "model": "gpr", "approve": True}},
-        "there is no setting 'strct'; did you mean 'strict'?; unknown model 'gpr': put its provider before it, one of",
+        "there is no setting 'strct'; did you mean 'strict'?; unknown model 'gpr': put its provider in front of it (one of",
     ),
     (
         {"settings": {"model": "gpr", "approve": True}},
-        "anthropic:, chat:, command:, replay:; approve needs a terminal, and a task has none",
+        "anthropic:, chat:, command:, replay:); approve needs a terminal, and a task has none",
     ),
 ]
 

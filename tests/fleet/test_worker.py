@@ -143,7 +143,7 @@ def test_an_option_that_a_message_names_is_a_setting_of_the_fleet(tmp_path):
     repository = make_repository(tmp_path / "repository", build="#!/bin/sh\nno-such-tool\n")
     line = task("a", repository, make_answers(tmp_path / "answers", RIGHT), settings={"build_first": True})
     told = do(line, tmp_path).result.message
-    assert told.endswith("where only the sandbox hides it, use --setting sandbox=off.")
+    assert told.endswith("If only the sandbox hides it, use --setting sandbox=off.")
 
 
 def test_a_key_that_a_worker_lacks_is_told_and_can_be_supplied(tmp_path):
@@ -162,7 +162,7 @@ def test_a_refusal_tells_of_the_way_that_is_left_out(tmp_path, server, monkeypat
     monkeypatch.delenv("CODE_COMMIT_USER_SETTINGS", raising=False)
     server.answer = lambda _: (401, "")
     repository = make_repository(tmp_path / "repository")
-    told = "your own settings of {} are for no task of a fleet: give"
+    told = "the tasks of a fleet do not use your own settings of {}: put"
     for names, settings in (("key_command, headers", {}), ("key_command", {"headers": {"X-Team": "b"}})):
         line = task("a", repository, settings=server.settings | settings)
         message = do(line, tmp_path).result.message

@@ -133,7 +133,7 @@ def test_what_nobody_can_tell_the_cost_of_stands_apart_in_every_sum(root: Path, 
         server.faults += [Fault("status", "poll", 999, 401, body={"error": {"message": "No."}})]
         ended = run_code_commit(root, *asked(server))
     assert (done.returncode, ended.returncode) == (1, 3)
-    assert "Cost: at most $0.3300 unsettled (no reply reported it)." in ended.stderr
+    assert "Cost: at most $0.3300 unsettled (no reply reported the cost)." in ended.stderr
     listed = run_code_commit(root, "log").stdout
     assert " $0.0013 + ≤$0.33 " in listed
     assert re.search(r" llm.*  ≤\$0\.33 ", listed, re.IGNORECASE), listed
@@ -189,7 +189,7 @@ def test_a_call_that_an_interrupt_ends_may_have_been_paid_for_unless_its_price_i
         ended, is_lost = record(root), price is None
         assert (ended["status"], ended["error"]["may_be_paid"]) == ("interrupted", is_lost), said
         assert ended["totals"]["unpriced"] == ended["attempts"][0]["unpriced"] == is_lost
-        assert ("Cost: 1 unused answer that may have been paid for, price unknown.\n" in said) == is_lost, said
+        assert ("Cost: 1 unused answer that may have been charged at an unknown price.\n" in said) == is_lost, said
         assert ("1 unused answer" in run_code_commit(root, "log", "latest").stdout) == is_lost
         rows = {" ".join(row.split()) for row in run_code_commit(root, "log", "--stats").stdout.splitlines()}
         assert f"answers of unknown cost {1 if is_lost else '-'}" in rows
@@ -197,7 +197,7 @@ def test_a_call_that_an_interrupt_ends_may_have_been_paid_for_unless_its_price_i
         done = run_code_commit(root, "resume")
     assert done.returncode == 0, done.stderr
     assert record(root)["totals"]["unpriced"] == is_lost
-    assert ("1 unused answer that may have been paid for" in done.stderr) == is_lost
+    assert ("1 unused answer that may have been charged" in done.stderr) == is_lost
 
 
 def test_a_call_that_is_not_sent_whole_cannot_have_been_paid_for(root: Path, start_code_commit: Start):

@@ -19,7 +19,7 @@ def test_where_nobody_listens_nobody_asks_to_wait_and_no_wait_is_past_the_limit(
     address = f"http://127.0.0.1:{port}/v1"
     with open_way(WAYS["chat"], address, Clock().timing(), timeout=4) as llm, pytest.raises(LLMError) as caught:
         llm.complete(PROMPT, listener)
-    assert "given up: the next try would exceed the limit of 4.0 s (--llm-timeout)" in str(caught.value)
+    assert "gave up: the next try would exceed the limit of 4.0 s (--llm-timeout)" in str(caught.value)
     assert listener.limits == [pytest.approx(4, abs=0.5)]
 
 

@@ -47,8 +47,8 @@ def test_an_authority_of_ones_own_by_folder(certificate, monkeypatch, tmp_path):
 
 UNREADABLE = {
     "no file": ({"SSL_CERT_FILE": "/none.pem"}, r"SSL_CERT_FILE names /none\.pem, .*\(No such file or directory\)"),
-    "no PEM": ({"SSL_CERT_FILE": __file__}, r"SSL_CERT_FILE names \S*test_certificates\.py, .* no certificate"),
-    "no folder": ({"SSL_CERT_DIR": "/none:/nor"}, r"SSL_CERT_DIR names /none:/nor, which is no folder"),
+    "no PEM": ({"SSL_CERT_FILE": __file__}, r"SSL_CERT_FILE names \S*test_certificates\.py, .* no PEM certificate"),
+    "no folder": ({"SSL_CERT_DIR": "/none:/nor"}, r"SSL_CERT_DIR names /none:/nor, which is not a folder"),
 }
 HTTPS = ("--model", "chat:m", "--base-url", "https://127.0.0.1:1/v1")
 LOCAL = ("--model", "chat:m", "--base-url", "http://127.0.0.1:1/v1")
@@ -130,10 +130,10 @@ def test_a_key_with_a_pass_phrase_is_refused_and_not_asked_for(certificate, tmp_
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, secret)
     (tmp_path / "key.pem").write_bytes(pem)
     two = {"client_cert": str(certificate), "client_key": str(tmp_path / "key.pem")}
-    with pytest.raises(NotSetUpError, match="has a pass phrase"):
+    with pytest.raises(NotSetUpError, match="has a passphrase"):
         open_way(CHAT, "https://127.0.0.1:1/v1", **two)
     (tmp_path / "cert.pem").write_text(certificate.read_text().partition("-----END PRIVATE KEY-----\n")[2])
-    with pytest.raises(NotSetUpError, match=r"holds no key\): .* the key by client_key"):
+    with pytest.raises(NotSetUpError, match=r"contains no key\): .* the key with client_key"):
         open_way(CHAT, "https://127.0.0.1:1/v1", client_cert=str(tmp_path / "cert.pem"))
 
 

@@ -48,10 +48,10 @@ GOOD = [
 ]
 BAD = [
     ("chat", "", "needs --base-url"),
-    ("openai", "api.openai.com/v1", "lacks https:"),
+    ("openai", "api.openai.com/v1", "must begin with https:"),
     ("openai", "ftp://api.openai.com", "must be an address"),
     ("openai", "file:///etc/passwd", "must be an address"),
-    ("openai", "//host/v1", "lacks https:"),
+    ("openai", "//host/v1", "must begin with https:"),
     ("openai", "https:///v1", "must be an address"),
     ("openai", "https://:443/v1", "must be an address"),
     ("openai", "https://h:0/v1", "must be an address"),
@@ -100,7 +100,7 @@ def test_good_base_urls(provider, url, normalised):
 
 @pytest.mark.parametrize(("provider", "url", "complaint"), BAD)
 def test_bad_base_urls(provider, url, complaint):
-    complaint = complaint.replace("unencrypted", "unencrypted: use https. Only on a network that you trust")
+    complaint = complaint.replace("unencrypted", "unencrypted: use https. If you trust the network")
     with pytest.raises(NotSetUpError, match=complaint) as caught:
         check_base_url(ModelChoice(provider, "m"), Settings(base_url=url))
     assert "hunter22" not in str(caught.value)

@@ -85,7 +85,7 @@ CALL_FAULTS = {
     "200 with JSON too deep": Case((Fault("status", status=200, body=b"[" * 200_000),)),
     "200 with JSON of 300 levels": Case(
         status(200, b'{"id": ' + b"[" * 300 + b"]" * 300 + b"}"),
-        "with this API's JSON|a whole reply without an answer",
+        "with this API's JSON|a complete reply without an answer",
         retried=False,
     ),
     "400": Case(status(400), "answered 400: This is a 400; the request was not accepted", retried=False),
@@ -139,7 +139,7 @@ CALL_FAULTS = {
     "429 no quota today": Case(
         status(429, google_error(429, "RESOURCE_EXHAUSTED", PER_DAY, RETRY_INFO)), "quota of the day", retried=False
     ),
-    "429 for ever": Case(status(429, times=999), "This is a 429; given up.*llm-timeout"),
+    "429 for ever": Case(status(429, times=999), "This is a 429; gave up.*llm-timeout"),
     "499": Case(status(499)),
     "500": Case(status(500)),
     "500 that may not be retried": Case(status(500, headers={"x-should-retry": "false"}), "cannot help", retried=False),
@@ -161,7 +161,7 @@ CALL_FAULTS = {
 STREAM_FAULTS = {
     "an error in the stream": Case((Fault("error_event"),), ways=STREAMS),
     "errors in the stream for ever": Case(
-        (Fault("error_event", times=999),), "given up after 5 retries: each of the requests", ways=STREAMS
+        (Fault("error_event", times=999),), "gave up after 5 retries: each of the requests", ways=STREAMS
     ),
     "the stream ends early": Case((Fault("early_end"),), ways=STREAMS),
     "the stream ends early for ever": Case(
@@ -220,7 +220,7 @@ JOB_ENDINGS = {
     "the job fails, the next does not": Case((), None, True, (Answer("", "failed"), Answer(TEXT)), JOBS),
     "the job fails for good": Case((), "refused|ended as 'failed'", False, (Answer("", "failed_for_good"),), JOBS),
     "the job expires": Case(
-        (), "does not find the job; given up after 5 retries: it has expired", True, (Answer(TEXT, "expires"),), JOBS
+        (), "does not find the job; gave up after 5 retries: it has expired", True, (Answer(TEXT, "expires"),), JOBS
     ),
 }
 

@@ -115,7 +115,7 @@ def test_http_to_a_server_that_speaks_tls_is_an_error_at_once_and_not_paid_for()
 def test_http_to_a_server_that_closes_may_mean_https():
     listener = Listener()
     with answering(b"") as port, open_way(CHAT, f"http://127.0.0.1:{port}/v1", Clock().timing()) as llm:
-        with pytest.raises(LLMError, match="if it speaks https, begin the address with https://; given up after 5"):
+        with pytest.raises(LLMError, match="if it speaks https, begin the address with https://; gave up after 5"):
             llm.complete(PROMPT, listener)
     assert len(listener.retries) == 5
 
@@ -212,7 +212,7 @@ def test_a_proxy_sees_no_key(certificate, monkeypatch, variable):
         (b"HTTP/1.1 403 Forbidden\r\n\r\n", r"the proxy refuses to connect to llm.test \(status 403\)"),
         (
             b"HTTP/1.1 502 Bad Gateway\r\n\r\n",
-            r"the proxy does not reach llm.test \(HTTPS_PROXY.*\); given up.*llm-timeout",
+            r"the proxy does not reach llm.test \(HTTPS_PROXY.*\); gave up.*llm-timeout",
         ),
     ],
 )
@@ -231,7 +231,7 @@ def test_a_name_that_nobody_knows_is_given_up_soon(monkeypatch, proxy):
     monkeypatch.setenv("HTTPS_PROXY", proxy)
     listener, name = Listener(), r"the proxy proxy.invalid:3128 of HTTPS_PROXY" if proxy else "llm.invalid"
     with open_way(CHAT, "https://llm.invalid/v1", Clock().timing(), timeout=3600) as llm:
-        with pytest.raises(LLMError, match=rf"^no connection to {name} \(.*given up after 4 retries: check that name"):
+        with pytest.raises(LLMError, match=rf"^no connection to {name} \(.*gave up after 4 retries: check that name"):
             llm.complete(PROMPT, listener)
     assert sum(wait for _, wait in listener.retries) == 10
 
@@ -253,7 +253,7 @@ def test_a_name_that_was_known_before_in_the_run_is_waited_for(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=accept_and_close, args=(server,), daemon=True).start()
         with open_way(CHAT, f"https://llm.test:{server.getsockname()[1]}/v1", Clock().timing(), timeout=3600) as llm:
-            with pytest.raises(LLMError, match=r"Temporary failure in name resolution\); given up: .*llm-timeout"):
+            with pytest.raises(LLMError, match=r"Temporary failure in name resolution\); gave up: .*llm-timeout"):
                 llm.complete(PROMPT, listener)
     assert sum(wait for _, wait in listener.retries) > 3500
 
@@ -266,7 +266,7 @@ def test_a_proxy_on_this_machine_that_does_not_run_is_given_up_like_a_server(mon
     with open_way(CHAT, "https://llm.test/v1", Clock().timing(), timeout=3600) as llm:
         with pytest.raises(LLMError, match=rf"no connection to the proxy 127.0.0.1:{port} of {variable} ") as caught:
             llm.complete(PROMPT, Listener())
-    assert str(caught.value).endswith(f"given up after 4 retries: start the proxy there, or correct {variable}")
+    assert str(caught.value).endswith(f"gave up after 4 retries: start the proxy there, or correct {variable}")
 
 
 @pytest.mark.parametrize("host", ["xn--a.b", "a" * 300])
@@ -309,7 +309,7 @@ def test_a_server_that_never_reads_does_not_hold_the_call_up():
         begin = time.monotonic()
         prompt = Prompt("", "", "x" * 30_000_000)
         with open_way(CHAT, f"http://127.0.0.1:{listener.getsockname()[1]}/v1", Timing(), timeout=1.0) as llm:
-            with pytest.raises(LLMError, match=r"takes the prompt too slowly; given up.*llm-timeout"):
+            with pytest.raises(LLMError, match=r"takes the prompt too slowly; gave up.*llm-timeout"):
                 llm.complete(prompt, Listener())
     assert time.monotonic() - begin < 15, "it would be for ever"
 

@@ -118,7 +118,7 @@ def test_a_lost_creation_is_repeated_only_so_often(name):
     with FakeServer(["x"], [Fault("drop_mid_body", times=99)]) as server:
         with open_way(WAYS[name], server.base_url(WAYS[name].provider), Clock().timing()) as llm:
             with pytest.raises(
-                LLMError, match="given up after 5 retries: each of the requests may have started an answer"
+                LLMError, match="gave up after 5 retries: each of the requests may have started an answer"
             ):
                 llm.complete(PROMPT, listener)
     assert len(server.jobs) == 6
@@ -131,7 +131,7 @@ def test_a_refused_connection_is_no_lost_creation(name):
         url = server.base_url(WAYS[name].provider)
     clock, listener = Clock(), Listener()
     with open_way(WAYS[name], url, clock.timing(), timeout=500) as llm:
-        with pytest.raises(LLMError, match=r"no connection to .*:\d+ \(Connection refused\); given up after 4 retries"):
+        with pytest.raises(LLMError, match=r"no connection to .*:\d+ \(Connection refused\); gave up after 4 retries"):
             llm.complete(PROMPT, listener)
     assert sum(clock.waits) == 10
     assert listener.limits == [10, 7.5, 5, 2.5]
@@ -199,7 +199,9 @@ def test_a_job_id_is_one_path_segment(job_id):
 def test_a_reply_without_a_state_is_no_job():
     body = {"id": "chatcmpl-1", "object": "chat.completion", "choices": [{"message": {"content": "x"}}]}
     with FakeServer(faults=[Fault("status", body=body)]) as server:
-        with pytest.raises(LLMError, match=r"without an answer \(no status; it has id, object, choices\)") as caught:
+        with pytest.raises(
+            LLMError, match=r"without an answer \(no status; it contains id, object, choices\)"
+        ) as caught:
             ask(WAYS["responses"], server)
     assert (len(server.requests), caught.value.kind) == (1, "refused")
     assert str(caught.value).endswith("if only Chat Completions are served there, name the model chat:gpt-6.2-sol")
@@ -209,7 +211,7 @@ def test_failing_jobs_are_not_started_in_a_tight_loop():
     clock = Clock()
     with FakeServer([Answer("", "failed")] * 500) as server:
         with open_way(WAYS["responses"], server.base_url("openai"), clock.timing(), timeout=3600) as llm:
-            with pytest.raises(LLMError, match=r"as 'failed' at .*: The job came to nothing; given up after 5"):
+            with pytest.raises(LLMError, match=r"as 'failed' at .*: The job came to nothing; gave up after 5"):
                 llm.complete(PROMPT, Listener())
     assert len(server.jobs) == 6
     assert clock.ahead > 30

@@ -34,7 +34,7 @@ def test_a_prompt_that_does_not_fit_names_the_sizes_of_its_parts():
     assert explain_misfit(ModelChoice("chat", "nobody-knows"), Settings(), PROMPT) is None
     alone = explain_misfit(SOL, Settings(context_window=1_127_999), PROMPT, can_be_fitted=lambda: False)
     assert alone
-    assert "alone leave no room for a file: take --prompt-layout short, whose " in alone
+    assert "alone leave no room for a file: use --prompt-layout short, which " in alone
     assert alone.endswith(" or use a model with a larger window and raise context_window")
     system = Prompt("s" * 2_900_000, "", "x" * 300_000, {"codebase": "x" * 300_000})
     for repairs, helps in ((0, True), (1, False)):

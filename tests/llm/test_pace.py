@@ -129,7 +129,7 @@ def test_a_pace_that_cannot_be_kept_says_so_before_anything_is_sent(monkeypatch,
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with FakeServer() as server:
         with pytest.raises(
-            MachineError, match=r"cannot be kept: .*/code-commit: File exists; name another folder with XDG"
+            MachineError, match=r"cannot be enforced: .*/code-commit: File exists; name another folder with XDG"
         ):
             ask(WAYS["chat"], server, requests_per_minute=1)
     assert not server.requests

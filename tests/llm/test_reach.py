@@ -126,7 +126,7 @@ def test_without_an_address_beside_it_the_user_is_asked_for_one(project, user):
     write(user, USERS)
     write(project.agent_config, f'model = "chat:m"\nbase_url = "{THEIRS}"\n')
     with pytest.raises(
-        NotSetUpError, match=r"your own config.toml: key_command, \[headers\], key_header is for no address"
+        NotSetUpError, match=r"your own config.toml: key_command, \[headers\], key_header needs an address"
     ):
         reach_in(project)
 
@@ -432,6 +432,6 @@ def test_a_way_without_a_model_is_told_in_place_of_a_key_that_is_missing(
 ):
     write(user, own)
     (problem,) = api.check(project_folder)
-    assert "is for no address: put model, or model and base_url, beside it" in problem
+    assert "needs an address: set model, or model and base_url, in the same file" in problem
     (project_folder / "ok.txt").write_text("ok\n")
     assert run_code_commit(project_folder, "repair").returncode == 0, "a build that passes needs no LLM"

@@ -147,7 +147,7 @@ def broken_off(usage):
 def test_a_broken_answer_is_counted_and_repeated_five_times_at_most():
     asked = Asking("chat", [broken_off(USAGES["chat"])], answers=9)
     assert (asked.created, asked.cost, asked.unsettled) == (6, pytest.approx(6 * COST), 0)
-    assert "given up after 5 retries: each of the requests may have started an answer" in str(asked.error)
+    assert "gave up after 5 retries: each of the requests may have started an answer" in str(asked.error)
 
 
 def test_without_usage_it_keeps_the_reservation():

@@ -159,7 +159,7 @@ def test_undo_without_a_name_goes_back_run_by_run(root: Path, run_code_commit: R
     assert record(root, max(path.name for path in (root / "agent-config/logs").iterdir()))["undoes"] == KILLED_IN_BUILD
     done = run_code_commit(root, "undo")
     assert done.returncode == 0, done.stderr
-    assert f"nothing applied: {KILLED_BEFORE_APPLYING.replace('-committing-code', '')} (killed)" in done.stderr
+    assert f"(nothing applied): {KILLED_BEFORE_APPLYING.replace('-committing-code', '')} (killed)" in done.stderr
     assert record(root, max(path.name for path in (root / "agent-config/logs").iterdir()))["undoes"] == APPLIED
 
 
@@ -167,7 +167,7 @@ def test_a_tree_with_the_changes_of_an_interrupted_run_is_told_before_anything_i
     root: Path, run_code_commit: Run
 ):
     name = KILLED_IN_BUILD.replace("-committing-code", "")
-    told = f"the tree has the changes of {name}, which did not end: code-commit resume {name} continues it"
+    told = f"the tree contains changes of {name}, which did not finish: code-commit resume {name} continues it"
     assert told in " ".join(run_code_commit(root, "check").stdout.split())
     assert run_code_commit(root, "undo", KILLED_IN_BUILD).returncode == 0
     assert "did not end" not in run_code_commit(root, "check").stdout

@@ -376,7 +376,7 @@ def test_an_answer_that_was_counted_is_not_asked_for_again_where_the_log_lost_it
         (root / "ok.txt").write_text("not yet\n")
         done = run_code_commit(root, "resume")
     assert (done.returncode, billed(server)) == (2, 1), done.stderr
-    assert "cannot be resumed, its 1-response.txt cannot be read" in done.stderr
+    assert "cannot be resumed because its 1-response.txt cannot be read" in done.stderr
 
 
 def test_a_reply_that_is_no_regular_file_is_not_waited_for(root: Path, run_code_commit: Run):

@@ -49,13 +49,13 @@ HIDING = {
         "git diff does not show ok.txt: committed",
     ],
     "git checkout -q -b other": ["HEAD moved from main at ", " to other at ", ELSEWHERE],
-    "git stash -q; echo ok > ok.txt": ["during the run git stash held 0 and holds 1 now", ELSEWHERE],
+    "git stash -q; echo ok > ok.txt": ["during the run the number of git stashes changed from 0 to 1", ELSEWHERE],
     "git update-index --skip-worktree ok.txt": [
-        "the index was told to hide changes of ok.txt",
-        "git diff does not show ok.txt: its index says skip-worktree",
+        "git's index was set to hide changes to ok.txt",
+        "git diff does not show ok.txt: git's index marks it as skip-worktree",
     ],
     "git update-index --assume-unchanged src/*": [
-        "hide changes of src/0.txt, src/1.txt, src/2.txt, src/3.txt, src/4.txt and 3 more"
+        "hide changes to src/0.txt, src/1.txt, src/2.txt, src/3.txt, src/4.txt and 3 more"
     ],
     "git add -A": ["git diff does not show new/a.txt, ok.txt: staged, see git diff --staged"],
     "cp ok.txt x; echo other > ok.txt; git add ok.txt; mv x ok.txt": [
@@ -73,7 +73,7 @@ HIDING = {
     "echo '* -diff' > .gitattributes; echo '* -diff' >> kept/.gitattributes; cp .gitattributes src": [
         "the build wrote .gitattributes, kept/.gitattributes, src/.gitattributes (unless you did): git diff may not"
     ],
-    "git init -q new": ["git diff does not show new/a.txt: git ignores it now, or it lies in a repository of its own"],
+    "git init -q new": ["git diff does not show new/a.txt: git ignores it now, or it is in a repository of its own"],
     "rm -r new": ["git diff does not show new/a.txt: it is gone, and HEAD has none either"],
 }
 
@@ -182,7 +182,7 @@ def test_other_changes_of_a_build_are_named_and_survive_undo(
 
     after = tree(root)
     done = run_code_commit(root, "undo")
-    assert (done.returncode, f"what the build did stays: it {said}" in done.stderr) == (0, True), done.stderr
+    assert (done.returncode, f"the build's own changes stay: it {said}" in done.stderr) == (0, True), done.stderr
     assert tree(root) == after | {"ok.txt": (after["ok.txt"][0], b"not yet\n")}
 
 

@@ -145,7 +145,7 @@ def test_an_answer_that_could_not_be_written_is_not_unusable():
     assert summary_of(Attempt(1, "initial")) == "no usable answer"
 
 
-LOST = "1 unused answer that may have been paid for, price unknown"
+LOST = "1 unused answer that may have been charged at an unknown price"
 COSTS = [
     (Cost(0.21, 0.6621), "$0.21 and at most $0.66 unsettled", "$0.21 + ≤$0.66"),
     (Cost(0.21), "$0.21", "$0.21"),

@@ -37,7 +37,7 @@ def run(_: NoArguments) -> int:
     print_text(
         f"$ cd {project.root}\n$ git diff\n{diff}\n"
         f"The prompts, responses, changes and build outputs of both attempts:\n  {project.root / record.log_dir}\n"
-        f"Nothing else needs the folder; when you have looked:\n  rm -r {shlex.quote(str(project.root))}"
+        f"Nothing else needs this folder. To delete it:\n  rm -r {shlex.quote(str(project.root))}"
     )
     return EXIT_SUCCESS if record.exit_code == EXIT_SUCCESS else EXIT_BUILD_FAILED
 

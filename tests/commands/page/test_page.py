@@ -187,7 +187,7 @@ def test_a_rejected_run_shows_what_to_do_next(project_folder: Path, run_code_com
     answer = ["^^^build.sh\nexit 0\n^^^end\n"]
     done = run_code_commit(project_folder, *recorded(project_folder, *answer), "--on-rejected", "stop")
     for told in (done.stderr, Page(page_of(project_folder)).text):
-        assert "Say more in the task (-m), or use another --model, then run again." in told
+        assert "Describe the task in more detail (-m), or use another --model, then run again." in told
 
 
 def test_changed_tests_are_those_of_the_whole_run(project_folder: Path, run_code_commit: Run):
