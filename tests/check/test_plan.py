@@ -124,9 +124,9 @@ CASES: dict[str, Case] = {
     "key of three characters": (key("abc"), [], ["agent-config/openai-key.txt contains only 3 characters"]),
     "no key": (lambda root: (config(root) / "openai-key.txt").unlink(), [], ["no key for openai"]),
     "key in the rollup": (
-        lambda root: (config(root) / "codeRollup.txt").write_text(f"--- .env ---\nKEY={KEY}\n"), [], ["would carry an API key"],
+        lambda root: (config(root) / "codeRollup.txt").write_text(f"--- .env ---\nKEY={KEY}\n"), [], ["would contain an API key"],
     ),
-    "key in the query": (lambda root: (config(root) / "query.txt").write_text(f"use {KEY}\n"), [], ["would carry an API key"]),
+    "key in the query": (lambda root: (config(root) / "query.txt").write_text(f"use {KEY}\n"), [], ["would contain an API key"]),
     "unknown model": (NOTHING, ["--model", "foo"], ["unknown model 'foo'"]),
     "a provider that is none": (
         NOTHING, ["--model", "mistral:large"], ["there is no provider 'mistral': use --model chat:large with --base-url, or one of"],
