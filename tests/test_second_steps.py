@@ -115,7 +115,7 @@ def test_what_somebody_changes_between_two_steps(project_folder: Path, server: S
     story = with_fallback(project_folder, server, "chat")
     one = story.run(script=turns("edit", "remove", "refused", "refused"))
     story.edit("ok.txt", "mine\n")
-    story.refuse("resume", code=2, said="its files changed since: ok.txt")
+    story.refuse("resume", code=2, said="its files have changed since: ok.txt")
     story.refuse("undo", code=1, said="ok.txt")
     forced = story.undo("--force", of=one)
     story.undo(forced.name, of=forced)

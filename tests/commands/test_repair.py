@@ -205,7 +205,7 @@ def test_of_an_output_larger_than_memory_the_ends_are_read(root: Path, tmp_path:
 
 def test_an_output_without_an_end_is_refused(root: Path, run_code_commit: Run):
     done = run_code_commit(root, "repair", "--output", "/dev/zero")
-    assert (done.returncode, "the output of a build has no end after 1,0" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "the build output still has no end after 1,0" in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.parametrize("around", [" ", "", "\n"])
