@@ -122,8 +122,8 @@ def test_a_window_without_room_for_a_file_is_named(root: Path, run_code_commit: 
     done = run_code_commit(root, "rollup", "--fit", "--model", "chat:x", "--base-url", "http://127.0.0.1:9")
     assert done.returncode == 2
     assert (
-        "the window of 3,000 tokens leaves no room for a file after the answer, the task and the system prompts: take"
-        " --prompt-layout short, whose system prompts are shorter, or a smaller --max-output-tokens, or use a model with"
+        "the window of 3,000 tokens leaves no room for a file after the answer, the task and the system prompts: use"
+        " --prompt-layout short, which has shorter system prompts, or a smaller --max-output-tokens, or use a model with"
         " a larger one\n"
     ) in done.stderr
 

@@ -139,10 +139,10 @@ NO_API = {
     "a page": (b"<!doctype html><title>Welcome</title>", '"Welcome"; name the address of the API with --base-url'),
     "a text": (b"Ollama is running", '"Ollama is running"; name the address'),
     "another API's stream": (b'{"message": {"content": "a"}}\n{"done": true}\n', "this API's JSON"),
-    "a list of models": (b'{"object": "list", "data": [{"id": "m"}]}', r"\(no choices; it has object, data\)"),
+    "a list of models": (b'{"object": "list", "data": [{"id": "m"}]}', r"\(no choices; it contains object, data\)"),
     "no choices": (
         b'{"id": "x", "choices": [], "usage": {"prompt_tokens": 9}}',
-        "an empty list of choices; it has id, choices, usage",
+        "an empty list of choices; it contains id, choices, usage",
     ),
     "another path": (b'{"error": "Unexpected endpoint or method. (POST /chat/completions)"}', "the address of the API"),
 }

@@ -168,7 +168,7 @@ def test_no_sum_can_be_kept(where, project_folder, tmp_path, run_code_commit: Ru
         (folder / "config.toml").write_text("max_cost = 1\n")
     done = run_code_commit(project_folder, "--model", write_program(tmp_path, RIGHT), *options)
     assert (done.returncode, list((tmp_path / "program").glob("*.prompt"))) == (2, [])
-    assert "what a program costs is unknown" in done.stderr
+    assert "the cost of a program is unknown" in done.stderr
 
 
 @pytest.mark.parametrize("setting", ["model", "select_model", "fallback_model"])

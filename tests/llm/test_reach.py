@@ -413,7 +413,7 @@ def test_a_certificate_and_its_key_are_files_of_the_users(
     assert (reach_in(project).client_cert, reach_in(project).client_key) == (tmp_path / "c.pem",) * 2
     checked = run_code_commit(project_folder, "check")
     assert "PROBLEM  certificate " in checked.stdout, "before a run asks, and before its first build"
-    with pytest.raises(NotSetUpError, match=r"client_cert cannot be used .* or the key by client_key"):
+    with pytest.raises(NotSetUpError, match=r"client_cert cannot be used .* or the key with client_key"):
         open_way(WAYS["chat"], OURS, client_cert=str(tmp_path / "c.pem"))
 
 
