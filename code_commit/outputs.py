@@ -243,11 +243,16 @@ def telling(lines: Sequence[str], most: int = _MOST) -> list[int]:
     return stay[end:] if first is None else stay[first:][: most - _LAST] + stay[-_LAST:]
 
 
+def tells_failure(line: str) -> bool:
+    """Tell whether a line has a word of a failure, not in a name, an option or a count."""
+    return _FAILS.search(_COUNTED.sub("", line)) is not None
+
+
 def _tells_reason(lines: Sequence[str]) -> bool:
     """Tell whether the first line tells a failure, and itself or two of the three after it a reason."""
     first, *after = lines
     one = read_statement(first)
-    if not _FAILS.search(_COUNTED.sub("", first)) or (one and not one.has_failed):
+    if not tells_failure(first) or (one and not one.has_failed):
         return False
     worded = [line for line in after if re.search(r"\w", line) and not _FRAME.match(line)]
     return _has_reason(one) or sum(map(_may_be_reason, worded[:3])) > 1

@@ -12,8 +12,7 @@ from markupsafe import Markup, escape
 from code_commit.commands.page.changes import FileDiff, Hunk, Line
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.files import CHUNK, open_regular, read_ends
-from code_commit.outputs import telling
-from code_commit.regex import regex
+from code_commit.outputs import telling, tells_failure
 from code_commit.terminal import render, shown
 
 if TYPE_CHECKING:
@@ -32,9 +31,6 @@ SEARCHED_LINES = 300  # last lines that are searched for the first error
 LAST_LINES = 4_000  # that are searched for what tells most
 _NAMES = {"nf": "f", "fm": "f", "nc": "f", "nd": "f", "nb": "b", "bp": "b", "na": "b", "nt": "k", "ow": "k", "no": "m"}
 _NO_MARKS = ((0, 0), (0, 0))
-_ERROR = regex(r"(?i)(?<![\w/])(\w*error|fatal|fail(ed|ure|ures)?|panicked|traceback|\w*exception|undefined)\b|✗")
-_NO_ERROR = regex(r"(?i)\b(0|no) (errors?|fail(ed|ures?))\b")
-_OPTION = regex(r"(?<!\S)-\S+")  # of a command that a build prints, such as -Werror, --fail-fast
 
 
 def highlighted(path: str, texts: Sequence[str]) -> list[list[Piece]]:
@@ -226,7 +222,7 @@ def build_view(run: LoggedRun, name: str, outputs: int) -> BuildView | None:
     lines = list(enumerate(texts, start=before + 1))
     left_out = before + max(0, len(lines) - MOST_LINES)
     lines = lines[-MOST_LINES:]
-    error = _error_line(lines[-SEARCHED_LINES:])
+    error = next((number for number, line in lines[-SEARCHED_LINES:] if tells_failure(line)), lines[-1][0])
     html = [_line_html(number, line, is_error=number == error) for number, line in lines]
     last = html[-LAST_LINES:]
     return BuildView(left_out, _markup(html), _markup([last[number] for number in telling(texts[-LAST_LINES:])]))
@@ -236,13 +232,6 @@ def _count_lines(path: Path, size: int) -> int:
     """Return how many lines end within the first bytes of a file."""
     with open_regular(path) as file:
         return sum(file.read(min(CHUNK, size - at)).count(b"\n") for at in range(0, size, CHUNK))
-
-
-def _error_line(lines: Sequence[tuple[int, str]]) -> int:
-    """Return the number of the first line that reports an error, or of the last line."""
-    told = ((number, _OPTION.sub("", line)) for number, line in lines)
-    errors = (number for number, line in told if _ERROR.search(line) and not _NO_ERROR.search(line))
-    return next(errors, lines[-1][0])
 
 
 def _line_html(number: int, line: str, *, is_error: bool) -> str:
