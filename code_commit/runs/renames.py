@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice, product
 
 _BOM = b"\xef\xbb\xbf"
-_MOST_PAIRS = 50_000  # of a deleted and a new file that are not equal
+_MOST_PAIRS = 50_000  # of a deleted and a new file
 _MOST_LINES = 2_000_000  # of all pairs that are compared
 _LARGER = 8  # times: no file of this size has most lines in common with the other
 
@@ -16,48 +16,22 @@ def find_renames(deleted: Mapping[str, bytes], created: Mapping[str, bytes]) -> 
 
     Line ends, a BOM and blank lines do not count; a file without other lines is none.
     """
-    if not deleted or not created:
-        return {}
-    found = dict(_equal_files(deleted, created))
-    old = [path for path in deleted if path not in found.values()]
-    new = [path for path in created if path not in found]
-    taken = set[str]()
-    for _, _, path, other in sorted(_similar_files(old, new, deleted, created)):
+    found, taken = dict[str, str](), set[str]()
+    for *_, path, other in sorted(_similar_files(deleted, created)):
         if path not in found and other not in taken:
             found[path] = other
             taken.add(other)
     return found
 
 
-def _equal_files(deleted: Mapping[str, bytes], created: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of equal content, first those of the same name."""
-    by_content: dict[bytes, list[str]] = {}
-    for path, content in deleted.items():
-        if text := _comparable(content):
-            by_content.setdefault(text, []).append(path)
-    equal = [
-        (path, by_content[text]) for path, content in created.items() if (text := _comparable(content)) in by_content
-    ]
-    for is_same_name in (True, False):
-        left = []
-        for path, others in equal:
-            fits = (other for other in others if not is_same_name or _name(other) == _name(path))
-            if other := next(fits, None):
-                others.remove(other)
-                yield path, other
-            else:
-                left.append((path, others))
-        equal = left
-
-
 def _similar_files(
-    old: Iterable[str], new: Iterable[str], deleted: Mapping[str, bytes], created: Mapping[str, bytes]
+    deleted: Mapping[str, bytes], created: Mapping[str, bytes]
 ) -> Iterator[tuple[float, bool, str, str]]:
     """Yield the pairs with most lines the same, each after the negative share of these and whether the names differ."""
     old_lines = functools.cache(lambda path: _count_lines(deleted[path]))
     new_lines = functools.cache(lambda path: _count_lines(created[path]))
     room = _MOST_LINES
-    for other, path in _pairs(old, new):
+    for other, path in _pairs(deleted, created):
         sizes = len(deleted[other]), len(created[path])
         if max(sizes) > _LARGER * min(sizes):
             continue
@@ -83,13 +57,9 @@ def _pairs(old: Iterable[str], new: Iterable[str]) -> Iterator[tuple[str, str]]:
     return islice(chain(same_name, others), _MOST_PAIRS)
 
 
-def _comparable(content: bytes) -> bytes:
-    text = content.removeprefix(_BOM).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    return text if text.strip() else b""
-
-
 def _count_lines(content: bytes) -> Counter[bytes]:
-    return Counter(line for line in _comparable(content).split(b"\n") if line.strip())
+    text = content.removeprefix(_BOM).replace(b"\r", b"\n")
+    return Counter(line for line in text.split(b"\n") if line.strip())
 
 
 def _name(path: str) -> str:
