@@ -6,20 +6,18 @@ from urllib.parse import urlsplit
 
 from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, Response, Usage
-from code_commit.grammar import CLOSING
 from code_commit.llm.call import DONE, Call, Events, truncated_prompt
 from code_commit.llm.endpoint import Endpoint, Reply
 from code_commit.llm.failures import PassingFailure
 from code_commit.llm.openai import takes_cache_options
 from code_commit.llm.usage import Counts, first_count, maybe_count, plain_name, usage_of, with_plain_names
 from code_commit.llm.values import count_of, has_count, larger_counts, list_of, member, members_of, text_of
-from code_commit.llm.vendor import API, Model, Vendor, cut_off, end_of, estimate_tokens
+from code_commit.llm.vendor import API, Model, Vendor, cut_off, end_of, estimate_tokens, has_open_block
 from code_commit.llm.words import has_error
 from code_commit.marks import find_marks
 from code_commit.regex import regex
 from code_commit.settings import Price
 
-_CLOSING_FENCE = regex(rf"\^{{3}}[ \t]*({'|'.join(CLOSING)})?\s*")
 _OF_THOUGHTS = regex("reason|think|thought")  # a member with the thoughts; servers name it in many ways
 
 _RENAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
@@ -205,10 +203,10 @@ def _tell_progress(call: Call, chunk: object) -> None:
 
 def _repeats(text: str, prompt: str) -> bool:
     """Tell whether a text ends with many characters of the prompt, outside of any block or thought."""
-    fence = text.rfind("\n^^^") + 1
-    line, _, outside = text[fence:].partition("\n")
-    is_inside = fence and not _CLOSING_FENCE.fullmatch(line)
-    if is_inside or "\n^^^^" in text or len(outside) < _MOST_REPEATED or outside[-_MOST_REPEATED:] not in prompt:
+    outside = text[text.rfind("\n^^^") + 1 :].partition("\n")[2]
+    if "\n^^^^" in text or len(outside) < _MOST_REPEATED or outside[-_MOST_REPEATED:] not in prompt:
+        return False
+    if has_open_block(text):
         return False
     marks = list(find_marks(text))
     return not (marks and marks[-1].opens)

@@ -10,9 +10,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from operator import itemgetter
+from operator import eq, itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from code_commit.changes import Action, AppliedChange, FileKind, VerifiedChanges
 from code_commit.files import read_regular_file
@@ -30,6 +30,7 @@ MOST_LEVELS = 16  # recursions; each takes time for all lines
 MOST_LINES = 250_000  # of both versions together; longer files are replaced whole, to save gigabytes of memory
 Range = tuple[int, int]
 Block = tuple[Range, Range]  # lines of the old version, first to before last, and the new ones in their place
+T = TypeVar("T")
 _OWN_ID = regex(rb"[$]Id:(?: (?:[0-9a-f]{40}(?:[0-9a-f]{24})? )?)?[$]")
 _FUNCTION_REACH = 500  # lines before a hunk
 # git's own rule, and nested functions
@@ -267,8 +268,8 @@ def differing_ranges(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterat
         block, levels = pending.pop()
         (old_start, old_end), (new_start, new_end) = block = without_equal_ends(old, new, block)
         before, after = old[old_start:old_end], new[new_start:new_end]
-        if levels and before and after and (anchors := _anchors(before, after)):
-            corners = [(-1, -1), *anchors, (len(before), len(after))]
+        if levels and before and after and (shared := anchors(before, after)):
+            corners = [(-1, -1), *shared, (len(before), len(after))]
             for (a, b), (next_a, next_b) in zip(corners[-2::-1], corners[:0:-1], strict=True):
                 if (next_a, next_b) != (a + 1, b + 1):
                     between = (old_start + a + 1, old_start + next_a), (new_start + b + 1, new_start + next_b)
@@ -277,17 +278,19 @@ def differing_ranges(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterat
             yield block
 
 
-def without_equal_ends(old: Sequence[Hashable], new: Sequence[Hashable], block: Block | None = None) -> Block:
-    """Return the lines of a block, or all, without those that are equal at its ends."""
+def without_equal_ends(
+    old: Sequence[T], new: Sequence[T], block: Block | None = None, equal: Callable[[T, T], bool] = eq
+) -> Block:
+    """Return the lines of a block, or all, without those that are `equal` at its ends."""
     (old_start, old_end), (new_start, new_end) = block or ((0, len(old)), (0, len(new)))
-    while old_start < old_end and new_start < new_end and old[old_start] == new[new_start]:
+    while old_start < old_end and new_start < new_end and equal(old[old_start], new[new_start]):
         old_start, new_start = old_start + 1, new_start + 1
-    while old_start < old_end and new_start < new_end and old[old_end - 1] == new[new_end - 1]:
+    while old_start < old_end and new_start < new_end and equal(old[old_end - 1], new[new_end - 1]):
         old_end, new_end = old_end - 1, new_end - 1
     return (old_start, old_end), (new_start, new_end)
 
 
-def _anchors(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int, int]]:
+def anchors(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int, int]]:
     """Return the longest series of lines that occur once in both, in the same order, by patience sorting."""
     counts = Counter(old)
     place = {line: index for index, line in enumerate(new) if counts[line] == 1}

@@ -7,6 +7,7 @@ numbers before its own lines, or by marks that nothing of the file opens or clos
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from os.path import commonprefix
 from typing import NamedTuple
 
 from code_commit.changes import EditBlock, FileChange
@@ -187,18 +188,10 @@ def _numbered_rows(text: str, pattern: re.Pattern[str]) -> list[_Row]:
     return rows
 
 
-def _common_prefix(lines: Sequence[str]) -> str:
-    """Return what all lines begin with: what the first and the last of them do when they are sorted."""
-    first, last = min(lines, default=""), max(lines, default="")
-    return first[
-        : next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
-    ]
-
-
 def _is_prefixed(part: Part) -> bool:
     """Tell whether each line begins with the same signs or blanks, behind which the lines are the old ones."""
     lines = [line for line in part.new.split("\n") if line.strip()]
-    prefix = re.match(r"[^\w\r]*", _common_prefix(lines))
+    prefix = re.match(r"[^\w\r]*", commonprefix(lines))  # noqa: RUF071 - characters
     if part.old is None or part.is_edit or not part.is_code or len(lines) < _FEW_LINES or not prefix or not prefix[0]:
         return False
     had = {line.strip() if prefix[0].strip() else line.rstrip() for line in part.old.split("\n")}

@@ -6,7 +6,6 @@ place of a whole file, in any language, is told by its form: words alone, as no 
 """
 
 import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
@@ -16,7 +15,7 @@ from typing import NamedTuple
 
 from code_commit.changes import Edit
 from code_commit.regex import regex
-from code_commit.runs.diff import without_equal_ends
+from code_commit.runs.diff import anchors, without_equal_ends
 from code_commit.verify.markdown import is_document, is_sample, lexer_of
 from code_commit.verify.placeholders import COMMENT, find_placeholder
 
@@ -177,55 +176,20 @@ def _find_emptied(path: str, old: str, new: str, lost: _Lost) -> Omission | None
 
 def _gaps(old: Sequence[str], new: Sequence[str]) -> Iterator[_Gap]:
     """Yield what lies between the lines that both contents have once, in the same order."""
-    places = _places_once(old)
-    there = _places_once(new)
-    pairs = [(places[line], number) for line, number in there.items() if line in places]
-    kept = [(-1, -1), *_longest_ascending(pairs), (len(old), len(new))]
+    named = [[line or object() for line in lines] for lines in (old, new)]  # blank lines are like no others
+    kept = [(-1, -1), *anchors(*named), (len(old), len(new))]
     for (old_start, new_start), (old_stop, new_stop) in pairwise(kept):
         if old_stop - old_start > _LEAST_LOST and new_stop - new_start > 1:
             yield _Gap((old_start + 1, old_stop), (new_start + 1, new_stop))
 
 
-def _places_once(lines: Sequence[str]) -> dict[str, int]:
-    counts = Counter(lines)
-    return {line: number for number, line in enumerate(lines) if line and counts[line] == 1}
-
-
-def _longest_ascending(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the most of the pairs, which ascend by their second number, that ascend by their first one too."""
-    ends: list[int] = []
-    last: list[int] = []  # for each length the pair with which the lowest sequence of it ends
-    before: list[int] = []
-    for number, (place, _) in enumerate(pairs):
-        length = bisect_left(ends, place)
-        before.append(last[length - 1] if length else -1)
-        if length == len(ends):
-            ends.append(place)
-            last.append(number)
-        else:
-            ends[length], last[length] = place, number
-    found: list[tuple[int, int]] = []
-    number = last[-1] if last else -1
-    while number >= 0:
-        found.append(pairs[number])
-        number = before[number]
-    return found[::-1]
-
-
 def _trimmed(old: Sequence[str], new: Sequence[str], gap: _Gap) -> Iterator[_Gap]:
     """Yield the gap without the equal lines on both sides, then also without a few that the answer changed."""
-    (start, stop), (first, end) = gap
-    while first < end and start < stop and old[start] == new[first]:
-        start, first = start + 1, first + 1
-    while first < end and start < stop and old[stop - 1] == new[end - 1]:
-        stop, end = stop - 1, end - 1
-    yield _Gap((start, stop), (first, end))
+    gap = _Gap(*without_equal_ends(old, new, gap))
+    yield gap
+    first, end = gap.new
     if end - first <= _MOST_INSTEAD + 2 * _MOST_CHANGED:
-        while first < end and start < stop and _is_like(old[start], new[first]):
-            start, first = start + 1, first + 1
-        while first < end and start < stop and _is_like(old[stop - 1], new[end - 1]):
-            stop, end = stop - 1, end - 1
-        yield _Gap((start, stop), (first, end))
+        yield _Gap(*without_equal_ends(old, new, gap, _is_like))
 
 
 def _is_cut(line: str, old: Sequence[str]) -> bool:

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import groupby, pairwise, takewhile, zip_longest
+from itertools import groupby, pairwise, zip_longest
+from os.path import commonprefix
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -187,18 +188,13 @@ def _changes_within(old: str, new: str) -> tuple[tuple[int, int], tuple[int, int
     if max(len(old), len(new)) > LONGEST_LINE:
         return _NO_MARKS
     before, after = (re.findall(r"\w+|\W", line) for line in (old, new))
-    words = _shared(before, after)
-    start = len("".join(before[:words]))
-    end = len("".join(before[len(before) - _shared(before[words:][::-1], after[words:][::-1]) :]))
+    first = commonprefix([before, after])  # noqa: RUF071 - words
+    last = commonprefix([words[len(first) :][::-1] for words in (before, after)])  # noqa: RUF071 - words
+    start, end = (len("".join(words)) for words in (first, last))
     shared = len(old[:start].strip()) + len(old[len(old) - end :].strip())
     if 3 * shared < max(len(old.strip()), len(new.strip())):
         return _NO_MARKS
     return (start, len(old) - end), (start, len(new) - end)
-
-
-def _shared(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many first words are equal."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 class BuildView(NamedTuple):
