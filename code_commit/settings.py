@@ -226,7 +226,7 @@ class Settings(NamedTuple):
         str | None, Setting("reasoning effort, if the provider supports it (default: the model's)", "X")
     ] = None
     llm_timeout: Annotated[
-        float, Setting("time limit in seconds for an LLM call with retries", "S", POSITIVE), LIMIT, RESUME, ROLLUP
+        float, Setting("time limit in seconds for an LLM call and its retries", "S", POSITIVE), LIMIT, RESUME, ROLLUP
     ] = 3600.0
     build_timeout: Annotated[
         float, Setting("time limit in seconds for a build; 0: none", "S", NOT_NEGATIVE), LIMIT, BUILD, APPLY, RESUME
@@ -268,7 +268,7 @@ class Settings(NamedTuple):
         GUARD,
     ] = False
     dry_run: Annotated[
-        bool, Setting("ask once, verify, and print the diff that would be applied; change nothing"), APPLY
+        bool, Setting("verify one answer, print the diff that would be applied, and change nothing"), APPLY
     ] = False
     approve: Annotated[bool, Setting("show each answer's diff, and ask on the terminal before applying it"), GUARD] = (
         False

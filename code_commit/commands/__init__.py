@@ -66,7 +66,7 @@ exit codes:
 a first run:
   code-commit demo                      watch the whole loop: no key, no network
   code-commit init                      create what your project lacks
-  code-commit check -m 'What to do.'    see what is left to do
+  code-commit check -m 'What to do.'    see what is left to set up
   code-commit -m 'What to do.'          ask, apply, build, repair
   code-commit diff                      review"""
 

@@ -33,12 +33,13 @@ come first, then the rest by path. It leaves out agent-config, files that are
 not UTF-8 text, lock files, minified files, files that are generated (according
 to .gitattributes or their own header), files over 256 kB unless a PATHSPEC
 names them, and files that look secret by name (.env, *.pem ...) or by content
-(private keys, vendors' keys, random values next to words such as password). Its
-end lists what was left out. rollup prints that list too, and roughly how many
-tokens the rest has. With --fit, the files that agent-config/query.txt needs
-most are included whole; the others as outlines, and then only by name. With
---select, an LLM chooses which files are included whole: one call, logged as a
-run of its own. build.sh is included whole if there is room."""
+(private keys, vendors' keys, random values next to words such as password). At
+its end is a list of what was left out. rollup prints that list too, and roughly
+how many tokens the file has. With --fit, the files that agent-config/query.txt
+needs most are included whole, the others as outlines, or only by name if those
+do not fit either. With --select, an LLM chooses which files are included whole:
+one call, logged as a run of its own. build.sh is included whole if there is
+room."""
 
 EXAMPLES = """\
 code-commit rollup

@@ -89,7 +89,7 @@ class FleetOptions(NamedTuple):
     group: Annotated[Sequence[str], "PATCH", "with --land: results with this patch hash (repeatable)"] = ()
     branch: Annotated[str, "NAME", "with --land: name of each branch (default: fleet/{id})"] = "fleet/{id}"
     author: Annotated[str, "'NAME <MAIL>'", "with --land: the author of the commits, instead of git's"] = ""
-    pull_request: Annotated[Path | None, "FILE", "with --land: your own template of a pull request", _PATH] = None
+    pull_request: Annotated[Path | None, "FILE", "with --land: your own template for a pull request", _PATH] = None
     check: Annotated[bool, "", "check TASKS and do nothing else"] = False
     schema: Annotated[bool, "", "print the JSON Schema of a task"] = False
     json: Annotated[bool, "", "print the totals on stdout at the end"] = False

@@ -17,9 +17,9 @@ from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 
 DESCRIPTION = """\
-Runs the whole loop on a sample project in a temporary folder, with a recorded
-LLM: an answer, a build that fails, a repair. It needs no key and no network,
-and does not touch your files."""
+Runs the whole loop on a sample project in a temporary folder, with recorded
+answers: a first answer, a build that fails, a repair. It needs no key and no
+network, and does not touch your files."""
 
 EXAMPLES = """\
 code-commit demo"""
