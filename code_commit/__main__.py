@@ -65,7 +65,7 @@ def _change_folder(arguments: list[str]) -> str:
         try:
             os.chdir(folder)
         except OSError as error:
-            return f"cannot go to {folder!r}: {error.strerror}; name a folder that is there"
+            return f"cannot go to {folder!r}: {error.strerror}; name an existing folder"
         del arguments[place:end]
     return ""
 

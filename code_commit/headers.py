@@ -51,7 +51,7 @@ def require_value(value: str, name: str) -> str:
     """Return a value that a header can carry. Raises ValueError, which does not quote it."""
     if not _VALUE.fullmatch(value) or len(value) > _LONGEST:
         raise ValueError(
-            f"has {name}, whose value cannot go in a header: use one line of ASCII, without blanks at its ends"
+            f"has {name}, whose value cannot go in a header: use one line of ASCII, without spaces at either end"
         )
     return value
 

@@ -53,7 +53,7 @@ class Status(StrEnum):
     NOT_APPROVED = "not_approved", "not approved", 4, "bad", "The answer was not approved"
     DRY_RUN = "dry_run", "dry run", 0, "good", "Verified, nothing was changed"
 
-    NOT_VERIFIED = "not_verified", "not verified", 1, "bad", "The build passes, but the files of `verify` fail", FINAL
+    NOT_VERIFIED = "not_verified", "not verified", 1, "bad", "The build passes, but not with the `verify` files", FINAL
     UNFIT = "unfit", "unfit", 1, "bad", "The tests do not detect the solution"
     TIMED_OUT = "timed_out", "timed out", 143, "bad", "Timed out"
     MACHINE_FAILED = "machine_failed", "machine failed", 5, "bad", "The machine failed", UNJUDGED

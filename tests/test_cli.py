@@ -66,7 +66,7 @@ MISSPELT = {
     "a server": (["--model", "ollama:llama3"], "use --model chat:llama3 --base-url http://127.0.0.1:11434/v1"),
     "a provider before a slash": (["--model", "openai/gpt-5.5"], "replay:); did you mean 'openai:gpt-5.5'?\n"),
     "a server before a slash": (["--model", "ollama/q:8b"], "use --model chat:q:8b --base-url http://127.0.0.1:11434"),
-    "a folder": (["-C", "nowhere"], "cannot go to 'nowhere': No such file or directory; name a folder"),
+    "a folder": (["-C", "nowhere"], "cannot go to 'nowhere': No such file or directory; name an existing folder"),
 }
 
 

@@ -178,7 +178,7 @@ def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()
     answer = ask_git([*options, *question], root)
     complaint = answer.stderr.decode("utf-8", "replace").strip()
     if answer.returncode != 0:
-        hint = "; a PATHSPEC is a path or a pattern of this project" if pathspecs else ""
+        hint = "; a PATHSPEC is a path or a pattern in this project" if pathspecs else ""
         raise NotSetUpError(
             f"git cannot list the files: {shown(' '.join(complaint.removeprefix('fatal: ').split()))}{hint}"
         )

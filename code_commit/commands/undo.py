@@ -48,8 +48,8 @@ from code_commit.status import Status
 from code_commit.terminal import shown
 
 DESCRIPTION = """\
-Restores the files that a run changed, byte for byte and with their modes. The
-run is the named one, or else the latest that is not undone. If one of its files
+Restores the files that a run changed, byte for byte and with their modes: the
+named run, or else the latest one that has not been undone. If one of its files
 has changed since the run, nothing is restored, and the exit code is 1. Runs
 that applied nothing (a dry run, a rejected answer) are skipped. If the answers
 of the latest run changed no file in the end, undo names the run before it, and
@@ -238,7 +238,7 @@ def _say_what_was_done(target: str, chain: Sequence[tuple[Path, RunRecord]]) -> 
     parts = [f"undid {target}"]
     for _, record in chain:
         if edited := [file.path for file in record.rewritten if file.action != "reformat"]:
-            went = f"what the build, or you, did to {listed(edited)} after the answer went with it"
+            went = f"this also undid what the build, or you, did to {listed(edited)} after the answer"
             parts.append(f"{went} (code-commit undo latest brings that back)")
         if left := done_by_build(record):
             parts.append(f"the build's own changes stay: it {left}")

@@ -303,7 +303,7 @@ def _listed(options: FleetOptions) -> list[FleetTask]:
     if options.tasks and (task or options.repositories):
         raise NotSetUpError("name either a list of tasks or -m TEXT --repositories FILE, not both")
     if task and not options.repositories:
-        raise NotSetUpError("name the file of the repositories: -m TEXT --repositories FILE")
+        raise NotSetUpError("name the file that lists the repositories: -m TEXT --repositories FILE")
     if options.repositories and not task:
         raise NotSetUpError("describe the task: -m TEXT --repositories FILE")
     if not options.tasks and not task:

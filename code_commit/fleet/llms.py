@@ -69,4 +69,4 @@ def ways_left_out(tasks: Sequence[FleetTask], own: Mapping[str, Any]) -> str:
     if not lacking:
         return ""
     way = "put headers as text into a task's settings, and CODE_COMMIT_KEY_COMMAND into a worker's environment"
-    return f"the tasks of a fleet do not use your own settings of {', '.join(lacking)}: {way}"
+    return f"the tasks of a fleet do not use {' and '.join(lacking)} from your own settings: {way}"

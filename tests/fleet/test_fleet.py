@@ -362,7 +362,7 @@ def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, ca
     assert told(tasks, "--check") == "1 task: no mistakes\n"
     assert json.loads(told("--schema"))["required"] == ["id", "repository", "query"]
     assert told("--out", "out").startswith("name the list of tasks")
-    assert told("-m", "Do it.", "--check") == "name the file of the repositories: -m TEXT --repositories FILE"
+    assert told("-m", "Do it.", "--check") == "name the file that lists the repositories: -m TEXT --repositories FILE"
     assert told("-m", "", "--repositories", "x", "--check") == "describe the task: -m TEXT --repositories FILE"
     either = "name either a list of tasks or -m TEXT --repositories FILE, not both"
     assert told(tasks, "-m", "Do it.", "--repositories", "x", "--check") == either

@@ -42,13 +42,14 @@ def test_what_is_left_out_of_the_user_s_way_to_an_address_is_named(tmp_path, mon
     plain, with_headers = read_tasks(make_list(tmp_path / "tasks.jsonl", *lines))
     headers = {"X": "z"}
     assert (
-        told([plain], headers=headers, model="openai") == "the tasks of a fleet do not use your own settings of headers"
+        told([plain], headers=headers, model="openai")
+        == "the tasks of a fleet do not use headers from your own settings"
     )
     assert (
-        told([plain, with_headers], headers=headers) == "the tasks of a fleet do not use your own settings of headers"
+        told([plain, with_headers], headers=headers) == "the tasks of a fleet do not use headers from your own settings"
     )
     assert told([with_headers], headers=headers) == ""
-    assert told([plain], key_command="cat x") == "the tasks of a fleet do not use your own settings of key_command"
+    assert told([plain], key_command="cat x") == "the tasks of a fleet do not use key_command from your own settings"
     monkeypatch.setenv("CODE_COMMIT_KEY_COMMAND", "cat x")
     assert told([plain], key_command="cat x") == ""
     assert told([plain], model="openai", max_repairs=1) == ""

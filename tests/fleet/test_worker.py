@@ -162,8 +162,8 @@ def test_a_refusal_tells_of_the_way_that_is_left_out(tmp_path, server, monkeypat
     monkeypatch.delenv("CODE_COMMIT_USER_SETTINGS", raising=False)
     server.answer = lambda _: (401, "")
     repository = make_repository(tmp_path / "repository")
-    told = "the tasks of a fleet do not use your own settings of {}: put"
-    for names, settings in (("key_command, headers", {}), ("key_command", {"headers": {"X-Team": "b"}})):
+    told = "the tasks of a fleet do not use {} from your own settings: put"
+    for names, settings in (("key_command and headers", {}), ("key_command", {"headers": {"X-Team": "b"}})):
         line = task("a", repository, settings=server.settings | settings)
         message = do(line, tmp_path).result.message
         assert told.format(names) in message, message

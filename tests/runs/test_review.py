@@ -283,7 +283,7 @@ def test_what_a_build_made_of_the_answer_is_named_with_a_diff(
     assert ("evil" in diff) == ("evil" in page) == ("evil" in script)
     undone = run_code_commit(root, "undo")
     edited = [path for path, action, *_ in actions if action != "reformat"]
-    went = f"what the build, or you, did to {', '.join(edited)} after the answer went with it"
+    went = f"this also undid what the build, or you, did to {', '.join(edited)} after the answer"
     expected = (2, False) if "ln -s" in script else (0, bool(edited))  # it follows no link
     assert (undone.returncode, went in undone.stderr) == expected, undone.stderr
 
