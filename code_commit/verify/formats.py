@@ -7,11 +7,11 @@ numbers before its own lines, or by marks that nothing of the file opens or clos
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from os.path import commonprefix
 from typing import NamedTuple
 
 from code_commit.changes import EditBlock, FileChange
 from code_commit.regex import regex
+from code_commit.runs.diff import without_equal_ends
 from code_commit.verify import markdown
 from code_commit.verify.escapes import is_escaped
 from code_commit.verify.frames import find_frame, find_label, has_remark
@@ -191,7 +191,9 @@ def _numbered_rows(text: str, pattern: re.Pattern[str]) -> list[_Row]:
 def _is_prefixed(part: Part) -> bool:
     """Tell whether each line begins with the same signs or blanks, behind which the lines are the old ones."""
     lines = [line for line in part.new.split("\n") if line.strip()]
-    prefix = re.match(r"[^\w\r]*", commonprefix(lines))  # noqa: RUF071 - characters
+    first, last = min(lines, default=""), max(lines, default="")
+    (shared, _), _ = without_equal_ends(first, last)
+    prefix = re.match(r"[^\w\r]*", first[:shared])
     if part.old is None or part.is_edit or not part.is_code or len(lines) < _FEW_LINES or not prefix or not prefix[0]:
         return False
     had = {line.strip() if prefix[0].strip() else line.rstrip() for line in part.old.split("\n")}

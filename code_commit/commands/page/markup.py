@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import groupby, pairwise, zip_longest
-from os.path import commonprefix
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +13,7 @@ from code_commit.commands.page.changes import FileDiff, Hunk, Line
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.files import CHUNK, open_regular, read_ends
 from code_commit.outputs import telling, tells_failure
+from code_commit.runs.diff import without_equal_ends
 from code_commit.terminal import render, shown
 
 if TYPE_CHECKING:
@@ -188,9 +188,8 @@ def _changes_within(old: str, new: str) -> tuple[tuple[int, int], tuple[int, int
     if max(len(old), len(new)) > LONGEST_LINE:
         return _NO_MARKS
     before, after = (re.findall(r"\w+|\W", line) for line in (old, new))
-    first = commonprefix([before, after])  # noqa: RUF071 - words
-    last = commonprefix([words[len(first) :][::-1] for words in (before, after)])  # noqa: RUF071 - words
-    start, end = (len("".join(words)) for words in (first, last))
+    (first, last), _ = without_equal_ends(before, after)
+    start, end = len("".join(before[:first])), len("".join(before[last:]))
     shared = len(old[:start].strip()) + len(old[len(old) - end :].strip())
     if 3 * shared < max(len(old.strip()), len(new.strip())):
         return _NO_MARKS
