@@ -8,7 +8,7 @@ from code_commit.errors import CODEBASE, EXIT_SUCCESS, TASK, Named, NotSetUpErro
 
 DESCRIPTION = """\
 Serves the commands check, rollup, run, repair, diff, log, undo and apply as
-tools for an agent, with the Model Context Protocol over standard input and
+tools for an agent, using the Model Context Protocol over standard input and
 output. It works only in the folder where it was started, until its client
 disconnects. The agent starts it: docs/mcp.md shows how to set that up. It needs
 extra packages: run pip install '.[mcp]' in the clone of code-commit."""

@@ -154,7 +154,7 @@ class NetworkLLM:
             call.listener.warned(f"{host} answered with the model {shown(response.model[:200])}, not {asked}")
         if call.is_stream and not (call.is_done and response.finish_reason != DONE) and has_open_block(response.text):
             call.listener.warned(
-                f"the stream of {host} ended without all of its end marks, and the answer in an open block"
+                f"the stream of {host} ended without all of its end marks, and the answer ended in an open block"
             )
         if self._choice.provider != "chat" or self._has_window:
             return

@@ -55,9 +55,9 @@ def _from_outside(llm: LlmConfig, project: Project) -> tuple[str, str]:
         target = Path(os.path.realpath(file))
         if not any(map(target.is_relative_to, inside)):
             name = shown(os.path.relpath(file, project.root))
-            return f"{shown(str(target))}, by the link {name},", f"put the text itself into {name}"
+            return f"{shown(str(target))}, through the link {name},", f"put the text itself into {name}"
     if llm.key is None:
-        return "your task and the project, without a key,", "name address and model in your own settings"
+        return "your task and the project, without a key,", "name the address and the model in your own settings"
     return "", ""
 
 

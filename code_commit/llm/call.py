@@ -25,7 +25,7 @@ Events = Iterator[tuple[str, Any]]  # the type and the parsed data of each event
 
 _LIMITS: Mapping[FailureKind, tuple[int, str]] = {
     "refused": (4, "start the server there, or name another address with {address}"),
-    "unresolved": (4, "check that name and the network; where only a proxy leads out, set HTTPS_PROXY"),
+    "unresolved": (4, "check that name and the network; if a proxy is the only way out, set HTTPS_PROXY"),
     "missing": (5, "it has expired, or this server may not support background jobs: try {model} chat:NAME there"),
 }  # the retries of each kind of failure, and the advice after them; busy servers have no limit
 
@@ -89,7 +89,7 @@ class Call:
             except PassingFailure as caught:
                 failure = caught
             if failure.reply and is_lasting and is_lasting(failure.reply):
-                raise RefusedRequestError(failure.reason, "it takes no such request", "refused", failure.reply)
+                raise RefusedRequestError(failure.reason, "it does not accept such requests", "refused", failure.reply)
             past.append(failure)
             delay = self._delay_after(past, longest_wait or self.timing.longest_backoff)
             limit = self.connection.remaining
@@ -115,7 +115,7 @@ class Call:
             delay = max(failure.delay, _SHORTEST_OBEYED)
         if delay >= self.connection.remaining:
             is_asked = failure.delay and failure.kind not in _UNREACHED  # else it is our own pause
-            asked = f" (the server asks to wait {duration(delay)})" if is_asked else ""
+            asked = f" (the server asks for a wait of {duration(delay)})" if is_asked else ""
             limit = f"the next try would exceed the limit of {self.connection.limit}"
             self._give_up(failure, f"gave up{asked}: {limit}")
         return delay

@@ -77,7 +77,7 @@ def read(call: Call, reply: Reply) -> Response:
         raise call.broken("no finish_reason" if choice else absent, reply, has_form=has_form)
     if end_of(finish) == "broken":
         errors = [member(choice, "error"), member(completion, "error")]
-        raise call.refusal(reply, f"{call.endpoint.host} broke the answer off (finish_reason {finish})", errors)
+        raise call.refusal(reply, f"{call.endpoint.host} cut the answer off (finish_reason {finish})", errors)
     headers, refusal = reply.headers, text_of(choice, "message", "refusal")
     _refuse_truncated_prompt(call, completion, text)
     return Response(

@@ -64,7 +64,7 @@ def explain_failure(error: Exception, endpoint: Endpoint) -> LLMError | PassingF
         status = str(error)[:3]
         if status in ("401", "403", "407"):
             return LLMError(f"the proxy refuses to connect to {host} (status {status}): check the proxy variables")
-        return PassingFailure(f"the proxy does not reach {host} (HTTPS_PROXY and NO_PROXY say what goes through it)")
+        return PassingFailure(f"the proxy cannot reach {host} (HTTPS_PROXY and NO_PROXY say what goes through it)")
     if isinstance(error, UnicodeError):  # the host's name has a part that is empty, too long or no punycode
         return LLMError(f"{host} is not a valid host name: check {endpoint.address_option}")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
@@ -73,12 +73,12 @@ def explain_failure(error: Exception, endpoint: Endpoint) -> LLMError | PassingF
             said = "the server closed the TLS connection: if it speaks plain http, begin the address with http://"
             failure = PassingFailure(f"no connection to {endpoint.netloc} ({said})", "refused", _PAUSE_UNREACHED)
         return failure
-    closed = f"{host} closed the connection before its answer was complete, or sent no HTTP"
+    closed = f"{host} closed the connection before its answer was complete, or did not answer in HTTP"
     if endpoint.base_url.startswith("http:") and "without sending a response" in str(error):
         closed += "; if it speaks https, begin the address with https://"
     reasons: dict[type[Exception], str] = {
-        httpx.WriteTimeout: f"{host} takes the prompt too slowly",
-        httpx.ReadTimeout: f"{host} is silent for too long",
+        httpx.WriteTimeout: f"{host} accepts the prompt too slowly",
+        httpx.ReadTimeout: f"{host} has been silent for too long",
         httpx.RemoteProtocolError: closed,
     }
     return PassingFailure(reasons.get(type(error), f"the connection to {host} broke"))
@@ -94,14 +94,14 @@ def _explain_tls(error: Exception, endpoint: Endpoint) -> str:
 
     if endpoint.base_url.startswith("http:") and _BINARY in str(error):
         way = f"begin the address with https:// ({endpoint.address_option})"
-        return f"{endpoint.netloc}{_or_proxy(endpoint)} speaks no http, but https as it seems: {way}"
+        return f"{endpoint.netloc}{_or_proxy(endpoint)} seems to speak https, not http: {way}"
     cause = _find_cause(error, ssl.SSLError)
     if cause is not None and "CERTIFICATE_REQUIRED" in (cause.reason or "").upper():
         way = "name it with client_cert and client_key in your own config.toml"
         return f"{endpoint.netloc} demands a client certificate: {way}"
     if isinstance(cause, ssl.SSLCertVerificationError):
         certificate = f"the certificate of {endpoint.host} is not trusted ({cause.verify_message})"
-        return f"{certificate}: if a proxy of yours signs it, name its authority with SSL_CERT_FILE"
+        return f"{certificate}: if your own proxy signs it, set SSL_CERT_FILE to the CA certificate of the proxy"
     if cause is None or cause.reason != "WRONG_VERSION_NUMBER":
         return ""
     if endpoint.is_local:

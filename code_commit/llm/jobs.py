@@ -158,5 +158,5 @@ def _pause(call: Call, seconds: float) -> None:
         return
     call.timing.sleep(max(remaining, 0.0))
     limit = call.connection.limit
-    message = f"{call.endpoint.host} has not finished the answer within {limit}: its job is cancelled"
+    message = f"{call.endpoint.host} has not finished the answer within {limit}: its job is canceled"
     raise LLMError(message, "timeout")

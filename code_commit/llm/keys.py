@@ -159,7 +159,9 @@ def _key_problem(value: str, shortest: int = SHORTEST_KEY) -> str | None:
     if re.match(r"(export )?\w*(KEY|TOKEN) ?= ?[^= ]|[\"']|Bearer ", value):
         return "contains more than the key (NAME= or quotes?): put only the key in it"
     if not re.fullmatch(r"[\x21-\x7e]*", value):
-        return "contains a blank, a line end or another character that no HTTP header can carry: put only the key in it"
+        return (
+            "contains a space, a line break or another character that HTTP headers cannot carry: put only the key in it"
+        )
     if not value:
         return "is empty: put the key in it"
     if len(value) < shortest:

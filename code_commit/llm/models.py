@@ -102,7 +102,7 @@ def for_another_address(settings: Settings) -> Settings:
 def warn_of_model(choice: ModelChoice) -> list[str]:
     """Return a warning if the model is unknown and its name resembles a known one, else []."""
     hint = "" if find_model(choice) else did_you_mean(choice.name, VENDORS[choice.provider].models, cutoff=0.85)
-    return [f"this version does not know {shown(str(choice))}, nor its price{hint}"] if hint else []
+    return [f"this version does not know {shown(str(choice))}, or its price{hint}"] if hint else []
 
 
 def _default_choice(keys: Container[str], unfit: Mapping[str, str]) -> ModelChoice:

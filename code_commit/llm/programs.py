@@ -63,13 +63,13 @@ def words_of(command: str, root: Path) -> list[str]:
     if os.sep not in name:
         found = find_program(name, root)
         if found is None:
-            raise NotSetUpError(f"there is no program {shown(name)} on the PATH outside of the project: install it")
+            raise NotSetUpError(f"there is no program {shown(name)} on the PATH outside the project: install it")
         return [found, *words[1:]]
     if is_inside(name, find_top(str(root))):
         where = "a relative path" if not Path(name).is_absolute() else "in the project, where an answer may write it"
-        raise NotSetUpError(f"the program {shown(name)} is {where}: name one by its absolute path outside of it")
+        raise NotSetUpError(f"the program {shown(name)} is {where}: name one by its absolute path outside the project")
     if not os.access(name, os.X_OK) or Path(name).is_dir():
-        raise NotSetUpError(f"the program {shown(name)} is not there, or not executable")
+        raise NotSetUpError(f"the program {shown(name)} does not exist, or is not executable")
     return [name, *words[1:]]
 
 

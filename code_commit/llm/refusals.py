@@ -234,7 +234,7 @@ def _on_key(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
     if not is_of_key and endpoint.key_source and matter.is_of_model:
         return None
     if not endpoint.key_source:
-        return "key", f"it wants a key: {_OWN_KEY}"
+        return "key", f"it requires a key: {_OWN_KEY}"
     if endpoint.key_source == "key_command":
         return "key", "the key that key_command printed is refused: run that command in a shell, and log in if it asks"
     return "key", f"the key from {endpoint.key_source} is refused: put a valid one there"
@@ -257,7 +257,7 @@ def _on_effort(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
     named = matter.says(_EFFORT) or any(_EFFORT.search(name) for name in matter.parameters)
     if not effort or not named or matter.status not in (0, 400, 404, 422) or matter.says(_MAY_COME):
         return None
-    return "refused", f"{endpoint.model} does not take it: leave --reasoning-effort {effort} out, or name another one"
+    return "refused", f"{endpoint.model} does not accept it: omit --reasoning-effort {effort}, or use another value"
 
 
 def _used_up(matter: _Matter, wait: float | None) -> _Advice | None:
@@ -343,10 +343,10 @@ def _advice_by_status(matter: _Matter, endpoint: Endpoint) -> _Advice:
 def _on_rights(matter: _Matter, endpoint: Endpoint) -> str:
     """Return the advice on a refusal of status 401 or 403 that is none of the key itself."""
     if not endpoint.key_source:
-        return f"no key was sent: if it wants one, {_OWN_KEY}; else do what its words say"
+        return f"no key was sent: if the server requires one, {_OWN_KEY}; otherwise follow its message"
     words_first = matter.text.strip(" .;") and not (matter.says(_OF_RIGHTS) or matter.is_of_model)
     rights = f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
-    return f"do what its words say; if they say nothing, {rights}" if words_first else rights
+    return f"follow the server's message; if it gives no advice, {rights}" if words_first else rights
 
 
 def mend_address(endpoint: Endpoint) -> str:

@@ -116,7 +116,7 @@ def test_a_model_whose_name_is_nearly_a_known_one_is_told(project_folder: Path, 
         checked = run_code_commit(
             project_folder, "check", "--model", f"openai:{name}", env={"OPENAI_API_KEY": "k" * 20}
         )
-        assert ("nor its price; did you mean 'gpt-6.2-sol'?" in checked.stdout) == is_told, checked.stdout
+        assert ("or its price; did you mean 'gpt-6.2-sol'?" in checked.stdout) == is_told, checked.stdout
         is_unknown = name != "gpt-6.2-sol"
         assert (f"the context window of openai:{name} is unknown" in checked.stdout) == is_unknown, checked.stdout
 

@@ -119,8 +119,8 @@ CASES: dict[str, Case] = {
     ),
     "tracked key file": (tracked_key, [], ["git tracks agent-config/openai-key.txt", "git rm -r --cached"]),
     "key that others can read": (shared_key, [], ["chmod 600 agent-config/openai-key.txt"]),
-    "key with a line end": (key("sk-test-0123\n456789\n"), [], ["agent-config/openai-key.txt contains a blank"]),
-    "key with a blank": (key("sk-test 0123456789"), [], ["agent-config/openai-key.txt contains a blank"]),
+    "key with a line end": (key("sk-test-0123\n456789\n"), [], ["agent-config/openai-key.txt contains a space"]),
+    "key with a blank": (key("sk-test 0123456789"), [], ["agent-config/openai-key.txt contains a space"]),
     "key of three characters": (key("abc"), [], ["agent-config/openai-key.txt contains only 3 characters"]),
     "no key": (lambda root: (config(root) / "openai-key.txt").unlink(), [], ["no key for openai"]),
     "key in the rollup": (

@@ -124,7 +124,7 @@ def test_no_file_that_a_prompt_takes_by_a_link_goes_to_an_address_of_config_alon
         give_key(project_folder)
         done = run_code_commit(project_folder, *limit, env=PROXY)
         assert (done.returncode, proxy) == (2, []), done.stderr
-        assert f"by the link {name}, would be sent to elsewhere.example" in " ".join(done.stderr.split())
+        assert f"through the link {name}, would be sent to elsewhere.example" in " ".join(done.stderr.split())
     done = run_code_commit(project_folder, *limit, "--base-url", f"openai:{ELSEWHERE}", env=PROXY)
     assert (done.returncode, bool(proxy)) == (3, True), done.stderr
     assert run_code_commit(project_folder, *limit, env=PROXY).returncode == 3
@@ -148,7 +148,7 @@ def test_without_a_key_nothing_goes_to_an_address_of_config_alone(project_folder
     said = " ".join(done.stderr.split())
     assert "without a key, would be sent to elsewhere.example, which only agent-config/config.toml names" in said
     assert f"confirm it once with --base-url chat:{ELSEWHERE}" in said
-    assert "or name address and model in your own settings" in said
+    assert "or name the address and the model in your own settings" in said
     done = run_code_commit(project_folder, *words, "--base-url", f"chat:{ELSEWHERE}", env=PROXY)
     assert (done.returncode, bool(proxy)) == (3, True), done.stderr
     assert run_code_commit(project_folder, *words, env=PROXY).returncode == 3

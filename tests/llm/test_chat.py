@@ -235,7 +235,7 @@ def test_usage_in_any_place(usage, counted):
 def test_an_answer_that_broke_off_for_good_is_not_asked_for_again():
     broken = piece("a", "error") | {"error": {"code": 400, "message": "The prompt is too long."}}
     with pytest.raises(
-        LLMError, match=r"broke the answer off \(finish_reason error\): The prompt is too long; "
+        LLMError, match=r"cut the answer off \(finish_reason error\): The prompt is too long; "
     ) as caught:
         ask_chat(reply(stream_of(broken)))
     assert caught.value.kind == "too_long"
@@ -292,7 +292,7 @@ def test_names_in_a_chunk_are_no_words_of_a_refusal():
 def test_the_words_of_an_error_beside_a_finish_reason_are_told():
     broken = {"choices": [{"delta": {}, "finish_reason": "error", "error": {"code": 502, "message": "Upstream idle"}}]}
     _, listener = ask_chat(reply(stream_of(piece("a"), broken)))
-    assert "broke the answer off (finish_reason error): Upstream idle" in listener.retries[0][0]
+    assert "cut the answer off (finish_reason error): Upstream idle" in listener.retries[0][0]
 
 
 def test_an_error_after_the_end_takes_no_answer_back():

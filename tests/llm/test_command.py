@@ -74,7 +74,7 @@ def test_it_must_be_named_and_be_there(tmp_path):
     ):
         choose_model("command:")
     config = LlmConfig(choose_model("command:no-such-program -m x"), None, Settings())
-    with pytest.raises(NotSetUpError, match="there is no program no-such-program on the PATH outside of the project"):
+    with pytest.raises(NotSetUpError, match="there is no program no-such-program on the PATH outside the project"):
         CommandLLM(config, Project(tmp_path))
 
 

@@ -133,7 +133,7 @@ CALL_FAULTS = {
     "429 with Google's delay": Case(status(429, google_error(429, "RESOURCE_EXHAUSTED", RETRY_INFO)), waits=(34.5,)),
     "429 with no delay": Case(status(429, times=3), waits=(1.0, 2.0, 4.0)),
     "429 with a delay past the end": Case(
-        status(429, headers={"retry-after": "86400"}), "asks to wait 24 h.*llm-timeout", retried=False
+        status(429, headers={"retry-after": "86400"}), "asks for a wait of 24 h.*llm-timeout", retried=False
     ),
     "429 no money": Case(status(429, error_code("insufficient_quota")), "no money", retried=False),
     "429 no quota today": Case(
@@ -216,7 +216,7 @@ POLL_FAULTS = {
 }
 
 JOB_ENDINGS = {
-    "the job stays queued": Case((), "has not finished.*cancelled", False, (Answer(TEXT, "stays_queued"),), JOBS),
+    "the job stays queued": Case((), "has not finished.*canceled", False, (Answer(TEXT, "stays_queued"),), JOBS),
     "the job fails, the next does not": Case((), None, True, (Answer("", "failed"), Answer(TEXT)), JOBS),
     "the job fails for good": Case((), "refused|ended as 'failed'", False, (Answer("", "failed_for_good"),), JOBS),
     "the job expires": Case(

@@ -106,7 +106,9 @@ def answering(data):
 def test_http_to_a_server_that_speaks_tls_is_an_error_at_once_and_not_paid_for():
     listener, alert = Listener(), b"\x15\x03\x01\x00\x02\x02\x46"
     with answering(alert) as port, open_way(CHAT, f"http://127.0.0.1:{port}/v1", Clock().timing()) as llm:
-        with pytest.raises(LLMError, match=rf"127\.0\.0\.1:{port} speaks no http, .* begin the address with https://"):
+        with pytest.raises(
+            LLMError, match=rf"127\.0\.0\.1:{port} seems to speak https, not http: begin the address with https://"
+        ):
             llm.complete(PROMPT, listener)
         assert not llm._connection.has_sent, "nothing that may be paid for"
     assert not listener.retries
@@ -212,7 +214,7 @@ def test_a_proxy_sees_no_key(certificate, monkeypatch, variable):
         (b"HTTP/1.1 403 Forbidden\r\n\r\n", r"the proxy refuses to connect to llm.test \(status 403\)"),
         (
             b"HTTP/1.1 502 Bad Gateway\r\n\r\n",
-            r"the proxy does not reach llm.test \(HTTPS_PROXY.*\); gave up.*llm-timeout",
+            r"the proxy cannot reach llm.test \(HTTPS_PROXY.*\); gave up.*llm-timeout",
         ),
     ],
 )
@@ -309,7 +311,7 @@ def test_a_server_that_never_reads_does_not_hold_the_call_up():
         begin = time.monotonic()
         prompt = Prompt("", "", "x" * 30_000_000)
         with open_way(CHAT, f"http://127.0.0.1:{listener.getsockname()[1]}/v1", Timing(), timeout=1.0) as llm:
-            with pytest.raises(LLMError, match=r"takes the prompt too slowly; gave up.*llm-timeout"):
+            with pytest.raises(LLMError, match=r"accepts the prompt too slowly; gave up.*llm-timeout"):
                 llm.complete(prompt, Listener())
     assert time.monotonic() - begin < 15, "it would be for ever"
 

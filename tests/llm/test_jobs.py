@@ -92,7 +92,7 @@ def test_at_the_deadline_the_job_is_cancelled(name):
         with open_way(WAYS[name], server.base_url(WAYS[name].provider), clock.timing(), timeout=100) as llm:
             began = clock.now()
             with pytest.raises(
-                LLMError, match=r"has not finished the answer within 1 min 40 s \(--llm-timeout\): its job is cancelled"
+                LLMError, match=r"has not finished the answer within 1 min 40 s \(--llm-timeout\): its job is canceled"
             ):
                 llm.complete(PROMPT, Listener())
     assert server.cancelled == ["resp_1"]
@@ -342,7 +342,7 @@ def test_a_server_that_wants_a_key_says_so():
     unauthorized = Fault("status", status=401, body={"error": {"message": "No key."}})
     with FakeServer(["x"], [unauthorized]) as server:
         with pytest.raises(
-            LLMError, match=r"answered 401: No key; it wants a key: write one into agent-config/chat-key.txt"
+            LLMError, match=r"answered 401: No key; it requires a key: write one into agent-config/chat-key.txt"
         ):
             ask(WAYS["chat"], server, key=None)
 

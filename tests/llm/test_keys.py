@@ -164,7 +164,7 @@ def test_a_dummy_key_for_a_chat_server_on_this_machine_is_no_secret(project, bas
         ("http://[::1]:8000/v1", "x", ""),
         ("https://llm.example.org/v1", "EMPTY", "contains only 5 characters, too few for an API key"),
         ("http://localhost.example.org/v1", "x", "contains only 1 character, too few for an API key"),
-        ("http://localhost:8000/v1", "a b", "contains a blank"),
+        ("http://localhost:8000/v1", "a b", "contains a space"),
     ],
 )
 def test_a_chat_server_on_this_machine_takes_a_placeholder_of_any_length(project, base_url, key, refusal):

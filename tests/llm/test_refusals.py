@@ -198,7 +198,7 @@ def test_a_quota_that_is_used_up_is_told_with_its_period(words, period):
     ],
 )
 def test_a_refused_effort_is_told_where_one_was_asked_for(body):
-    way = "; m does not take it: leave --reasoning-effort high out, or name another one"
+    way = "; m does not accept it: omit --reasoning-effort high, or use another value"
     assert str(refused(400, body, Settings(reasoning_effort="high"))).endswith(way)
     assert way not in str(refused(400, body))
 
@@ -228,7 +228,7 @@ def test_a_header_that_is_wanted_is_named_in_the_settings(words, status, key):
 @pytest.mark.parametrize("status", [400, 401])
 def test_the_header_of_a_key_is_a_key(status):
     said = str(refused(status, error("Missing Authorization header", code="authentication_error"), key=""))
-    assert "it wants a key: write one into" in said
+    assert "it requires a key: write one into" in said
 
 
 @pytest.mark.parametrize(
@@ -237,10 +237,10 @@ def test_the_header_of_a_key_is_a_key(status):
         (
             "Your team has not signed the policy",
             "a key file",
-            "policy; do what its words say; if they say nothing, the key may not",
+            "policy; follow the server's message; if it gives no advice, the key may not",
         ),
-        ("Your team has not signed the policy", "", "no key was sent: if it wants one, write one into"),
-        ("forbidden", "", "no key was sent: if it wants one, write one into"),
+        ("Your team has not signed the policy", "", "no key was sent: if the server requires one, write one into"),
+        ("forbidden", "", "no key was sent: if the server requires one, write one into"),
         ("", "a key file", "check its rights"),
         ("not allowed", "a key file", "not allowed; the key may not use m, or not from here: check its rights"),
     ],
