@@ -153,7 +153,7 @@ class Workshop:
         try:
             config.mkdir(mode=0o700)
         except FileExistsError as error:
-            raise NotSetUpError(f"the commit contains {AGENT_CONFIG}, where keys may be: take it out of git") from error
+            raise NotSetUpError(f"the commit contains {AGENT_CONFIG}, where keys may be: remove it from git") from error
         (config / "query.txt").write_text(self.task.query, encoding="utf-8")
         lines = (f"{name} = {_toml(value)}\n" for name, value in self.task.run_settings.items() if value is not None)
         (config / "config.toml").write_text("".join(lines), encoding="utf-8")
@@ -227,7 +227,7 @@ def put_files(root: Path, files: Files) -> None:
     for name, text in files.items():
         path = root / name
         if os.path.realpath(path.parent) != os.path.normpath(Path(os.path.realpath(root), name).parent):
-            raise NotSetUpError(f"the task's file {shown(name)} lies behind a symbolic link: name its real path")
+            raise NotSetUpError(f"the task's file {shown(name)} is behind a symbolic link: name its real path")
         try:
             if path.is_symlink() or text is None:
                 path.unlink(missing_ok=True)

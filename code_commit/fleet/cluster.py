@@ -135,7 +135,7 @@ class Cluster:
         for worker, why in faults.items():
             self._faults[worker].append(why)
             if len(self._faults[worker]) == _MOST_FAULTS:
-                self.say(f"the worker {worker} gets no more tasks, {_MOST_FAULTS} failed there: {why}")
+                self.say(f"the worker {worker} gets no more tasks because {_MOST_FAULTS} failed there: {why}")
         if result.worker in faults or unfit_reason(result):
             unfit[result.worker] = unfit_reason(result) or result.message
             return any(worker not in unfit for worker in self.client.nthreads())
@@ -297,7 +297,7 @@ def own_folder() -> Path:
         folder.mkdir(mode=0o700)
     state = folder.lstat()
     if (state.st_mode, state.st_uid) != (stat.S_IFDIR | 0o700, os.geteuid()):
-        why = "must be a folder of yours with mode 700: remove it, or name another place with TMPDIR"
+        why = "must be your own folder with mode 700: remove it, or name another place with TMPDIR"
         raise NotSetUpError(f"{folder} {why}")
     return folder
 

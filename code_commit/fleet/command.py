@@ -46,7 +46,7 @@ from code_commit.runs.words import count
 from code_commit.sources import read_environment, read_user_settings
 from code_commit.terminal import shown, terminal_width
 
-_LANDED_BEFORE, _REMOVED_SINCE = "landed before", "landed before, the branch was removed since"
+_LANDED_BEFORE, _REMOVED_SINCE = "landed before", "landed before; the branch has been removed since"
 _HOPELESS = 5  # commits of one history that fail for one reason before any fits
 
 

@@ -123,7 +123,7 @@ def _require_branch(out: Path, name: str) -> None:
     if found := re.search(r"\{[^{}]*\}", example):
         raise NotSetUpError(f"--branch {shown(name)}: only {{id}} is filled in, not {shown(found[0])}")
     if ask_git(["check-ref-format", f"refs/heads/{example}"], out).returncode:
-        raise NotSetUpError(f"--branch {shown(name)}: git allows no branch of this name; choose another")
+        raise NotSetUpError(f"--branch {shown(name)}: git does not allow a branch of this name; choose another")
 
 
 def _require_identity(out: Path, chosen: Iterable[Result]) -> None:
@@ -133,7 +133,7 @@ def _require_identity(out: Path, chosen: Iterable[Result]) -> None:
         if not all(_knows(place, role) for role in ("AUTHOR", "COMMITTER")):
             raise NotSetUpError(
                 f"git does not know who commits in {shown(str(place))}: set user.name and user.email there,"
-                " or name the author by --author 'NAME <MAIL>'"
+                " or name the author with --author 'NAME <MAIL>'"
             )
 
 

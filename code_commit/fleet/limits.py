@@ -148,7 +148,7 @@ class Failures:
             return ""
         reasons = (f"{count(number, 'task')}: {reason}" for reason, number in self._reasons.most_common(_REASONS_SHOWN))
         is_keyless = self._keyless >= _MOST_REFUSED
-        why = "the provider refuses the key, or has no money left" if is_keyless else "see --max-failures"
+        why = "the provider refuses the key, or its account has no money left" if is_keyless else "see --max-failures"
         return "\n".join([f"{count(self._reasons.total(), 'task')} failed; starting no more ({why}):", *reasons])
 
 

@@ -63,13 +63,13 @@ class FleetTask(BaseModel):
     id: Annotated[str, Field(pattern=NAME, description="the name of the folder for its results")]
     repository: Annotated[str, Field(pattern=_NOT_AN_OPTION, description="a path, or whatever git clone accepts")]
     commit: Annotated[str, Field(pattern=_NOT_AN_OPTION, description="a commit, tag or branch of it")] = "HEAD"
-    query: Annotated[str, Field(pattern=r"\S", description="the task, as query.txt holds it")]
+    query: Annotated[str, Field(pattern=r"\S", description="the task, as in query.txt")]
     rollup: Annotated[list[str], Field(description="the pathspecs of code-commit rollup")] = []
     settings: Annotated[dict[str, Any], Field(description="keys of config.toml")] = {}
     timeout: Annotated[float | None, Field(gt=0, description="seconds for the whole task")] = None
-    build: Annotated[str, Field(description="the text of build.sh where the commit has none; in no patch")] = ""
-    setup: Annotated[bool, Field(description="supply .gitignore's line /agent-config; in no patch")] = False
-    overlay: Annotated[Files, Field(description="texts by path, null for a file to remove; in no patch")] = {}
+    build: Annotated[str, Field(description="the text of build.sh if the commit has none; never part of a patch")] = ""
+    setup: Annotated[bool, Field(description="supply .gitignore's line /agent-config; never part of a patch")] = False
+    overlay: Annotated[Files, Field(description="texts by path, null for a file to remove; never part of a patch")] = {}
     verify: Annotated[
         Files, Field(description="as overlay, but hidden: put over a green result, for one more build")
     ] = {}
@@ -375,8 +375,10 @@ def _explained(details: Mapping[str, Any]) -> str:
     return f"{name}: {FAULTS.get(details['type'], details['msg'].removeprefix('Value error, '))}"
 
 
-_PATTERNS = dict.fromkeys(("repository", "commit"), "must not be empty, begin with '-' or hold control characters") | {
-    "id": "must be a name of letters, digits, '.', '_' and '-', the first a letter or digit, 100 at most",
+_PATTERNS = dict.fromkeys(
+    ("repository", "commit"), "must not be empty, begin with '-' or contain control characters"
+) | {
+    "id": "must be up to 100 letters, digits, '.', '_' and '-', beginning with a letter or digit",
     "query": "must not be empty",
 }
 

@@ -546,7 +546,7 @@ def test_a_failing_worker_gets_no_more_tasks_and_they_run_elsewhere(cluster, ser
     finally:
         resource.prlimit(cluster.workers["a"].pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("gets no more tasks, 2 failed there: ") == 1, done.stderr
+    assert done.stderr.count("gets no more tasks because 2 failed there: ") == 1, done.stderr
     told = ("File too large", "could not be cloned")  # the signal of that limit may end git before it can say a word
     assert any(why in done.stderr for why in told), done.stderr
     assert len(server.calls) == 8
@@ -573,7 +573,7 @@ def test_a_worker_without_the_key_gives_its_tasks_to_others_and_a_clone_that_is_
         "not_set_up",
         f"{tmp_path}/gone: No such file or directory",
     )
-    assert "gets no more tasks, 2 failed there: the worker has no usable key" in done.stderr
+    assert "gets no more tasks because 2 failed there: the worker has no usable key" in done.stderr
 
 
 def test_a_lost_scheduler_s_connection_that_does_not_close_is_left(monkeypatch):

@@ -322,7 +322,7 @@ def test_the_workers_folder_is_nobody_elses(forked_fleet, tmp_path):
     folder.symlink_to(tmp_path / "repository")
     done = forked_fleet.run(fleet_words(tasks), tmp_path, os.environ | {"TMPDIR": str(tmp_path)})
     assert done.returncode == 2
-    assert f"{folder} must be a folder of yours with mode 700" in done.stderr
+    assert f"{folder} must be your own folder with mode 700" in done.stderr
 
 
 @pytest.mark.slow

@@ -408,7 +408,7 @@ def test_a_branch_that_git_or_a_reader_would_not_expect_is_refused_before_anythi
     fleet.add_green(fleet.make("web"))
     for name, why in {
         "x-{nosuch}": "only {id} is filled in, not {nosuch}",
-        "a b-{id}": "git allows no branch of this name",
+        "a b-{id}": "git does not allow a branch of this name",
     }.items():
         with pytest.raises(NotSetUpError, match=re.escape(why)):
             fleet.land(branch=name)

@@ -175,7 +175,7 @@ def test_three_refusals_in_a_row_end_a_fleet_with_green_tasks(error):
     refused = result(0, "llm_error", "the key was revoked", error)
     ends = [*[result(1)] * 10, refused, refused, result(1), *[refused] * 3]
     assert [failures.allow_more_after(end) for end in ends] == [True] * 15 + [False]
-    told = "starting no more (the provider refuses the key, or has no money left):\n5 tasks: LLM error: the key was revoked"
+    told = "starting no more (the provider refuses the key, or its account has no money left):\n5 tasks: LLM error: the key was revoked"
     assert told in failures.complaint
 
 

@@ -132,7 +132,7 @@ def test_nothing_is_supplied_through_a_link_of_the_commit(tmp_path):
     result = run_task(line, Source(str(root)), tmp_path / "place", None, TaskSupervision()).result
     assert (result.exit_code, result.message) == (
         2,
-        "the task's file link/x lies behind a symbolic link: name its real path",
+        "the task's file link/x is behind a symbolic link: name its real path",
     )
     assert list((tmp_path / "elsewhere").iterdir()) == []
 

@@ -13,8 +13,8 @@ from code_commit.fleet.tasks import FleetTask, make_matrix, read_tasks
 from code_commit.status import Status
 
 MISTAKES = [
-    ({"id": "../a"}, "id: must be a name of letters"),
-    ({"id": ".a"}, "id: must be a name of letters"),
+    ({"id": "../a"}, "id: must be up to 100 letters"),
+    ({"id": ".a"}, "id: must be up to 100 letters"),
     ({"id": "A"}, "id: A is the id of more than one task"),
     ({"id": "Results.jsonl"}, "id: Results.jsonl is the name of one of the fleet's own files: choose another"),
     ({"repository": "nowhere"}, "repository: nowhere is not a git repository"),

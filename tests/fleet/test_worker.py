@@ -369,7 +369,7 @@ def test_nothing_is_supplied_through_a_link(tmp_path):
     root = make_repository(tmp_path / "repository")
     (root / "conf").symlink_to(".git")
     config = (root / ".git/config").read_bytes()
-    with pytest.raises(NotSetUpError, match="conf/config lies behind a symbolic link"):
+    with pytest.raises(NotSetUpError, match="conf/config is behind a symbolic link"):
         put_files(root, {"conf/config": "[core]\n"})
     put_files(root, {"a/b/c.txt": "c\n"})
     assert (root / ".git/config").read_bytes() == config
