@@ -205,7 +205,7 @@ def known_error(error: BaseException) -> BaseException:
     elif isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN):
         words = f"the system refuses: {error.strerror}"
     elif isinstance(error, RuntimeError) and "can't start new thread" in str(error):
-        words = "the system refuses a thread"
+        words = "the system refuses to start a thread"
     advice = "no file is half written; raise the limit (`ulimit -a` shows them all), or make room, and run again"
     return ShortageError(f"{words}; {advice}") if words else error
 

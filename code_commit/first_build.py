@@ -27,7 +27,7 @@ from code_commit.terminal import shown
 
 _PASSES_HERE = f"{BUILD_SCRIPT} passes here.\n"
 _NOT_SEEN_HERE = (
-    f"the given failure does not occur here: {BUILD_SCRIPT} passes before any change, so a pass afterwards does not"
+    f"the given failure does not occur here: {BUILD_SCRIPT} passes before any change, so a pass afterward does not"
     " show that the failure is fixed"
 )
 _GIVEN = "\nOutput of a build that failed elsewhere:\n"

@@ -339,7 +339,7 @@ def match_patterns(patterns: Sequence[str], paths: Iterable[str], *, any_case: b
     try:
         rules = GitIgnoreSpec.from_lines(spelled)
     except (ValueError, re.error) as error:
-        raise NotSetUpError(f"a pattern of .gitignore syntax cannot be read: {error}") from error
+        raise NotSetUpError(f"a pattern in .gitignore syntax cannot be read: {error}") from error
     return {path for path in paths if rules.match_file(_composed(path.lower() if any_case else path))}
 
 
@@ -353,7 +353,7 @@ def compile_pattern(pattern: str) -> Matcher | None:
     try:
         rule = GitIgnoreSpecPattern(plain_pattern(pattern))
     except (ValueError, re.error) as error:
-        raise NotSetUpError(f"a pattern of .gitignore syntax cannot be read: {error}") from error
+        raise NotSetUpError(f"a pattern in .gitignore syntax cannot be read: {error}") from error
     search = rule.regex.match if rule.regex else None
     return search and (lambda path: search(_composed(path)))
 

@@ -224,7 +224,7 @@ def _keep_ignore_files(rules: Rules, log: RunLog) -> None:
     except FileNotFoundError:
         log.write_json(_IGNORE_FILES, dump_ignore_files(rules.ignore_files))
     except (OSError, ValueError) as error:
-        raise NotSetUpError(f"{log.shown_name(_IGNORE_FILES)} cannot be read, start a new run: {error}") from error
+        raise NotSetUpError(f"{log.shown_name(_IGNORE_FILES)} cannot be read ({error}): start a new run") from error
 
 
 def _before_end(plan: RunPlan, log: RunLog, status: Status) -> None:

@@ -36,7 +36,7 @@ def load_layers(snapshot: Path) -> list[Journal]:
         raise ApplyError(f"the snapshot {snapshot} cannot be read: {error.strerror}") from error
     numbers = sorted(int(match[1]) for name in names if (match := LAYER_NAME.fullmatch(name)))
     if numbers != list(range(1, len(numbers) + 1)):
-        raise ApplyError(f"the snapshot {snapshot} is not whole: a changes-N.json is missing, nothing was changed")
+        raise ApplyError(f"the snapshot {snapshot} is incomplete: a changes-N.json is missing, nothing was changed")
     return [_load(snapshot / layer_name(number)) for number in numbers]
 
 

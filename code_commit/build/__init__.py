@@ -188,7 +188,7 @@ class Builder(AbstractContextManager["Builder"]):
         for name in self._submodules:
             path = self._project.root / name / ".git"
             if damages.get(path) == Damage("new"):
-                damages[path] = Damage("new", detail="git submodule update --init before the run initialises it")
+                damages[path] = Damage("new", detail="run git submodule update --init before the run")
         before_it, now = self._own_files, stamp_files(self._own)
         changed = sorted(path for path in before_it | now if before_it.get(path) != now.get(path))
         damages |= dict.fromkeys(changed[:MOST_NAMED], Damage("of code-commit itself, changed", is_undone=False))

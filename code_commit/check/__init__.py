@@ -59,7 +59,7 @@ from code_commit.terminal import shown
 __all__ = ["RunInputs", "RunPlan", "inputs_of", "inspect_run", "plan_run", "repair_inputs_of"]
 
 _STANDARD_INPUT = "-"
-_ELSEWHERE = "install it outside the project, by pipx or uv tool"
+_ELSEWHERE = "install it outside the project, with pipx or uv tool"
 
 
 def plan_run(project: Project, options: Options, inputs: RunInputs) -> RunPlan:

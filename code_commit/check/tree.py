@@ -128,7 +128,7 @@ def note_unfinished(report: Report, project: Project) -> None:
         way = f"resume {name} continues it"
         if run.error and run.error.kind == "too_long":  # resume would send the same prompt again
             way = f"undo {name} takes them back"
-        report.warn(f"the tree contains changes of {name}, which did not finish: code-commit {way}")
+        report.warn(f"the tree contains changes from {name}, which did not finish: code-commit {way}")
 
 
 def loses_failures(script: str) -> bool:

@@ -198,7 +198,7 @@ def _cuts(views: Views, names: Collection[str]) -> Iterator[str]:
     for name in sorted(names):
         if select.CONVENTIONS.fullmatch(name) and not isinstance(view := views.get(name), Whole):
             what = "outline" if isinstance(view, Outline) else "first lines" if isinstance(view, Part) else "name"
-            yield f"{shown(name)} is too long, the LLM is shown only its {what}: shorten it, or allow more tokens"
+            yield f"{shown(name)} is too long, so the LLM is shown only its {what}: shorten it, or allow more tokens"
 
 
 def _notes(told: Mapping[str, str], limit: int) -> str:
@@ -247,14 +247,16 @@ def write_parts(project: Project, parts: Iterable[str]) -> Written:
     except OSError as error:
         kind = MachineError if error.errno in NO_ROOM else NotSetUpError
         name = f"{AGENT_CONFIG}/{project.codebase_file.name}"
-        raise kind(f"{name} cannot be written, it is as it was: {error.strerror}") from error
+        raise kind(f"{name} cannot be written, and is as it was: {error.strerror}") from error
 
 
 def warnings_of(codebase: Codebase) -> list[str]:
     warnings = list(codebase.warnings)
     for reason in _WARNED:
         if files := codebase.left_out.get(reason):
-            mend = f"; --include takes {'it' if len(files) == 1 else 'them'}" if reason == select.CONFIDENTIAL else ""
+            mend = (
+                f"; --include includes {'it' if len(files) == 1 else 'them'}" if reason == select.CONFIDENTIAL else ""
+            )
             warnings.append(f"left out ({reason}): {listed(_with_details(files))}{mend}")
     return warnings
 

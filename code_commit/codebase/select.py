@@ -131,7 +131,7 @@ def select_files(project: Project, rollup_exclude: Sequence[str], request: Codeb
                 "\n".join(f"{shown(name)} matches no file, or only ignored ones" for name in request.pathspecs)
             )
         missing = (name for name in request.pathspecs if not (re.search(r"[*?[:]", name) or project.has(name)))
-        selection.warnings += [f"there is no {shown(name)} here: nothing of it is in the codebase" for name in missing]
+        selection.warnings += [f"there is no {shown(name)} here, so it is not in the codebase" for name in missing]
         paths |= (included := _list_included(project.root, request.include, options))
         selection.included = included
         if BUILD_SCRIPT not in paths and project.build_script.is_file():

@@ -119,6 +119,6 @@ def _read_standard_input(progress: Progress, name: str) -> bytes:
     data = sys.stdin.buffer.read()
     if max(map(len, data.split(b"\n"))) >= _LONGEST_TERMINAL_LINE:
         raise NotSetUpError(
-            "a line is too long to be pasted, the terminal cuts it: save the response to a file, apply that"
+            "a line is too long to paste, because the terminal cuts it: save the response to a file and apply that"
         )
     return data

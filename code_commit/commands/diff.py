@@ -90,7 +90,7 @@ def _from_root(path: str, root: Path) -> str:
     """Return a path or a pattern as it counts from the root. Raises NotSetUpError for one that no change can meet."""
     if re.match(r":[(!^/]", path):
         raise NotSetUpError(
-            f"{shown(path)} uses pathspec magic of git, which is not supported here: name paths or patterns"
+            f"{shown(path)} uses git's pathspec magic, which is not supported here: name paths or patterns"
         )
     places = (os.path.relpath(place, root) for place in (root / path, os.path.realpath(root / path)))
     place = next((place for place in places if place.split("/")[0] != os.pardir), None)

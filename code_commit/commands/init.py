@@ -85,7 +85,7 @@ _USERS_OWN = """\
 # X-Token = {env = "GATEWAY_TOKEN"}
 """
 _PART = "Runs here see and change only this folder, not the rest of the repository {}."
-_IGNORED = f"git ignores {BUILD_SCRIPT}: git add -f {BUILD_SCRIPT} commits it"
+_IGNORED = f"git ignores {BUILD_SCRIPT}: add it with git add -f {BUILD_SCRIPT}"
 _NO_REPOSITORY = "This is not a git repository: git init makes one, to show what changed."
 
 

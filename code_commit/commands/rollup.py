@@ -139,7 +139,7 @@ def _look_at_project(project: Project, progress: Progress) -> None:
         except NotSetUpError as error:
             progress.say(f"warning: {error}")
     if project.git is None:
-        progress.say(f"warning: not a git repository: the rollup takes every file in {shown(str(project.root))}")
+        progress.say(f"warning: not a git repository: the rollup includes every file in {shown(str(project.root))}")
 
 
 def _as_json(codebase: Codebase) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def run(arguments: Arguments) -> int:
         inputs = inputs_of(project, arguments.task, arguments.query)
         if arguments.built:
             told = json.loads(
-                read_text(Path(arguments.built), "name what check --build --json printed", arguments.built)
+                read_text(Path(arguments.built), "name a file with the output of check --build --json", arguments.built)
             )
             inputs = inputs._replace(built=(BuildResult(**told["build"]), told["build_output"]))
         if arguments.task is not None and not inputs.fresh:

@@ -158,7 +158,7 @@ def _file_warnings(project: Project, before: TreeState, after: TreeState, answer
     yield from (f"git diff does not show {listed(paths)}: {reason}" for reason, paths in sorted(reasons.items()))
     if hidden := [path for path in answered if _holds_hidden_text(path, project)]:
         yield (
-            f"git diff does not show all of {listed(hidden)}: git does not store text of $Id: ... $ or of another"
+            f"git diff does not show all of {listed(hidden)}: git does not store the text in $Id: ... $, or another"
             " encoding; code-commit diff shows it"
         )
 
@@ -184,4 +184,4 @@ def _reason_not_shown(path: str, project: Project, before: TreeState, after: Tre
         return "git ignores it now, or it is in a repository of its own"
     if before.commit != after.commit:
         return "committed"
-    return "it is as in HEAD" if path in after.indexed.files else "it is gone, and HEAD has none either"
+    return "it is as in HEAD" if path in after.indexed.files else "it is gone, and HEAD does not have it either"

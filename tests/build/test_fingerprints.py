@@ -245,7 +245,7 @@ def test_a_submodule_is_updated_where_it_is_initialised_and_else_told(build, req
     subprocess.run(["git", "submodule", "--quiet", "deinit", "-f", "dep"], cwd=project_folder, check=True)
     built = build(f"#!/bin/sh\n{update} --init\n", mode=mode)
     if mode == "off":
-        assert "dep/.git (new; git submodule update --init before the run initialises it)" in str(built.error)
+        assert "dep/.git (new; run git submodule update --init before the run)" in str(built.error)
     else:
         assert built.result.exit_code != 0  # git cannot write .git/config, and says so
     assert not (project_folder / "dep" / ".git").exists()

@@ -209,7 +209,10 @@ def test_text_that_git_does_not_store_is_shown_as_written(project_folder: Path, 
     dry = run_code_commit(root, *recorded(root, answer), "--dry-run")
     done = run_code_commit(root, *recorded(root, answer), "--sandbox", "off")
     assert done.returncode == 0, done.stderr
-    assert "warning: git diff does not show all of new.sh, old.sh: git does not store text of $Id: ... $" in done.stderr
+    assert (
+        "warning: git diff does not show all of new.sh, old.sh: git does not store the text in $Id: ... $"
+        in done.stderr
+    )
     diff = run_code_commit(root, "diff").stdout
     assert diff == dry.stdout == (max((root / "agent-config/logs").iterdir()) / "1-changes.diff").read_text()
     assert f"\n@@ -0,0 +1,1 @@\n+{HIDDEN}\n" in diff

@@ -263,7 +263,7 @@ def test_what_init_says_of_many_parts_breaks_no_word(tmp_path: Path, run_code_co
 
 def test_a_build_script_that_git_ignores_is_told(tmp_path: Path, run_code_commit: Run):
     git(lay(tmp_path, {"go.mod": "", ".gitignore": "/*build*\n"}), "init")
-    assert "\ngit ignores build.sh: git add -f build.sh commits it\n" in run_code_commit(tmp_path, "init").stdout
+    assert "\ngit ignores build.sh: add it with git add -f build.sh\n" in run_code_commit(tmp_path, "init").stdout
     git(tmp_path, "add", "-f", "build.sh")
     assert git(tmp_path, "ls-files") == "build.sh\n"
 

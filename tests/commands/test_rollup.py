@@ -315,7 +315,7 @@ def test_a_likely_secret_stays_out_and_is_named_unless_included(root: Path, run_
     assert RANDOM not in (root / ROLLUP).read_text() + json.dumps(result)
     done = run_code_commit(root, "rollup", "--include", "*.py", "--include", ".env", "a.py", "server.pem")
     assert names(root) == [".env", "a.py", "b.py", "id_generator.py", "monkey.py"]
-    assert "warning: left out (looks like a secret): server.pem; --include takes it" in done.stderr
+    assert "warning: left out (looks like a secret): server.pem; --include includes it" in done.stderr
     done = run_code_commit(root, "rollup", "--include", "*.pem", "--include", ":!server.pem", "a.py")
     assert (done.returncode, "server.pem" in names(root)) == (0, False), done.stderr
     done = run_code_commit(root, "rollup", "--include", ".env", "--include", "no-such-file")
@@ -465,7 +465,7 @@ def test_a_key_in_a_name_is_not_repeated(root: Path, run_code_commit: Run):
 def test_a_path_that_is_not_there_is_named_beside_one_that_is(root: Path, run_code_commit: Run):
     lay(root, {"src/a.py": "a\n"})
     done = rolled_up(run_code_commit, root, "src", "nosuch", "*.rs", ":!docs")
-    assert done["warnings"] == ["there is no nosuch here: nothing of it is in the codebase"]
+    assert done["warnings"] == ["there is no nosuch here, so it is not in the codebase"]
     assert done["files"] == 1
 
 
@@ -552,7 +552,7 @@ def test_a_full_disk_leaves_the_old_rollup(root: Path, run_code_commit: Run):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000)),
     )
     assert done.returncode == 5
-    assert "cannot be written, it is as it was: File too large" in done.stderr
+    assert "cannot be written, and is as it was: File too large" in done.stderr
     assert (root / ROLLUP).read_bytes() == before
     assert [path.name for path in (root / "agent-config").iterdir()] == ["codeRollup.txt"]
 

@@ -167,7 +167,7 @@ def test_a_tree_with_the_changes_of_an_interrupted_run_is_told_before_anything_i
     root: Path, run_code_commit: Run
 ):
     name = KILLED_IN_BUILD.replace("-committing-code", "")
-    told = f"the tree contains changes of {name}, which did not finish: code-commit resume {name} continues it"
+    told = f"the tree contains changes from {name}, which did not finish: code-commit resume {name} continues it"
     assert told in " ".join(run_code_commit(root, "check").stdout.split())
     assert run_code_commit(root, "undo", KILLED_IN_BUILD).returncode == 0
     assert "did not end" not in run_code_commit(root, "check").stdout

@@ -74,7 +74,7 @@ HIDING = {
         "the build wrote .gitattributes, kept/.gitattributes, src/.gitattributes (unless you did): git diff may not"
     ],
     "git init -q new": ["git diff does not show new/a.txt: git ignores it now, or it is in a repository of its own"],
-    "rm -r new": ["git diff does not show new/a.txt: it is gone, and HEAD has none either"],
+    "rm -r new": ["git diff does not show new/a.txt: it is gone, and HEAD does not have it either"],
 }
 
 
@@ -323,7 +323,7 @@ def test_of_new_files_it_is_told_only_where_the_answer_changes_one(root: Path, r
 def test_a_file_that_head_lacks_is_not_as_in_head(root: Path, run_code_commit: Run):
     (root / "kept.txt").write_text("mine\n")
     done = run_code_commit(root, *recorded(root, f"{OK}^^^kept.txt\n^^^delete\n"))
-    assert "git diff does not show kept.txt: it is gone, and HEAD has none either" in done.stderr, done.stderr
+    assert "git diff does not show kept.txt: it is gone, and HEAD does not have it either" in done.stderr, done.stderr
     (root / "ok.txt").write_text("not yet\n")
     build_does(root, "git checkout -q ok.txt; exit 0")
     done = run_code_commit(root, *recorded(root, OK))

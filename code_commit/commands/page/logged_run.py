@@ -113,7 +113,9 @@ class LoggedRun:
     def checks(self, changes: RunChanges) -> list[str]:
         """Return a line for each test, CI file and build file that is another one after the run than before it."""
         lost = {path: kind for path in changes.unknown if (kind := kind_of(path))}
-        told = [f"{shown(path)} is {FILE_KINDS[kind]}: changed, how is no longer known" for path, kind in lost.items()]
+        told = [
+            f"{shown(path)} is {FILE_KINDS[kind]}: changed, but how is no longer known" for path, kind in lost.items()
+        ]
         return check_lines(file.as_change for file in changes.files) + told
 
     @property
