@@ -88,6 +88,9 @@ def test_a_real_build_works(build, project_folder, request, whole, mode, name):
         request.getfixturevalue("needs_bwrap")
     programs, write, script, last_line = BUILDS[name]
     missing = [program for program in programs if shutil.which(program) is None]
+    has_pip = f"{PYTHON} -c 'import pip'"
+    if name == "pip" and subprocess.run(shlex.split(has_pip), check=False, capture_output=True).returncode:
+        missing.append("pip")
     if missing:
         pytest.skip(f"{', '.join(missing)} not installed")
     if name == "cargo" and os.access(HOME, os.R_OK) is False:

@@ -75,11 +75,11 @@ def test_a_stream_of_short_lines_takes_memory_in_proportion_to_it(line):
     def peak() -> float:
         tracemalloc.start()
         try:
-            events = list(read_events(repeat(line * 10_000, 5)))
+            events = list(read_events(repeat(line * 10_000, 10)))
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
             assert len(events) == line.startswith(b"data")
 
-    limit = 250_000 + 5 * 50_000 * len(line)
+    limit = 400_000 + 5 * 100_000 * len(line)  # a thread of another test may allocate a buffer of 256 KiB
     assert least(peak, limit) < limit
