@@ -168,6 +168,8 @@ def run(arguments: Arguments) -> int:
         progress.say("\n".join(check_lines(found.changes)))
         _tell_rewritten(folder, progress)
         _tell_filtered(folder, project, progress)
+        if diff != found.diff:
+            progress.say("git apply may refuse the diff: an API key in it is censored")
         if arguments.json:
             told = {"run": folder.name, "unknown": found.unknown, "changed_since": changed, "changes": found.changes}
             print_json(progress.redactor.redact_json(told | {"diff": diff.decode("utf-8", "replace")}))

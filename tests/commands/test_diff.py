@@ -240,6 +240,15 @@ def test_of_a_file_with_a_filter_it_says_that_git_may_refuse_it(root: Path, run_
     assert not (root / "ran").exists()
 
 
+def test_of_a_file_with_a_key_it_says_that_git_may_refuse_it(project_folder: Path, run_code_commit: Run):
+    key = "correct-horse-battery"  # in the format of no vendor: else no answer may change the file
+    root = after_a_run(project_folder, run_code_commit, {"ok.txt": f"{key}\n"}, SECOND)
+    (root / "agent-config/openai-key.txt").write_text(f"{key}\n")
+    done = run_code_commit(root, "diff")
+    assert (done.returncode, key in done.stdout) == (0, False)
+    assert "git apply may refuse the diff: an API key in it is censored" in done.stderr
+
+
 def test_a_part_of_the_diff_and_its_numbers(root: Path, run_code_commit: Run):
     whole = run_code_commit(root, "diff", "--stat").stdout.splitlines()
     assert any(row.startswith("delete  gone.txt  +0 -1") for row in whole)
