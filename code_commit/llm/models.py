@@ -288,9 +288,14 @@ def explain_misfit(
         larger = "start the server with a larger window, or use a model with one"
     elif settings.context_window:
         larger += " and raise context_window"
-    advice = 'rollup = "fit" in config.toml makes it fit'
-    if settings.rollup not in ("file", "fresh"):
-        advice = "lower build_output_limit" if "build output" in prompt.sizes else larger
+    codebase, output = (estimate_tokens(prompt.parts.get(name, "")) for name in ("codebase", "build output"))
+    can_shrink = settings.rollup in ("file", "fresh")
+    if can_shrink and tokens - codebase < longest:
+        advice = 'rollup = "fit" in config.toml makes it fit'
+    elif output and tokens - output - codebase * can_shrink < longest:
+        advice = "lower build_output_limit"
+    else:
+        advice = larger
     if not (can_be_fitted() if can_be_fitted else _leaves_room(longest, settings, prompt)):
         ways = f"{SMALLER_PROMPTS} or " if settings.prompt_layout != "short" else ""
         advice = f"the task and the system prompts alone leave no room for a file: {ways}{larger}"

@@ -247,6 +247,7 @@ def lay_out(
     end = replacements + _end(task, now, closing, rejection, offers_edits=bool(task.edits or late_edits))
     parts = {"query": task.query, "codebase": task.codebase.text, "build output": printed}
     parts |= {"codebase additions": "".join(added), "file replacements": "".join(changes)}
+    parts |= {"rejected response": rejection.text if rejection else ""}
     shows = _sight_of(task, additions, build)
     if is_cached:
         return Prompt(rules, codebase + query, unseen + output + end, parts, shows)

@@ -46,6 +46,11 @@ def test_a_prompt_that_does_not_fit_names_the_sizes_of_its_parts():
     assert fitted.endswith("; use a model with a larger window and raise context_window"), (
         "there is no output of a build"
     )
+    for part, advice in (("file replacements", "raise context_window"), ("build output", "lower build_output_limit")):
+        parts = {"codebase": "x" * 300_000, part: "x" * 3_300_000}
+        said = explain_misfit(SOL, Settings(context_window=1_127_999), Prompt("", "", "".join(parts.values()), parts))
+        assert said
+        assert said.endswith(advice), "no smaller codebase would be enough"
     with FakeServer() as server:
         with pytest.raises(LLMError, match="does not fit") as caught:
             ask(WAYS["responses"], server, PROMPT, context_window=1_127_999)
