@@ -131,6 +131,10 @@ def test_several_files_are_taken_back_in_the_plural(files, told):
         (["no-block"], "chat:m", "cached", "--prompt-layout short"),
         (["no-block"], "chat:m", "short", "Describe the task in more detail"),
         (["no-block", "protected"], "chat:m", "spec", "Describe the task in more detail"),
+        (["not-allowed", "protected-by-option"], "chat:m", "spec", "^To accept .* another --allow and --protect[.]$"),
+        (["not-allowed", "protected"], "chat:m", "spec", "Describe the task in more detail"),
+        (["cut-off"], "chat:m", "spec", "^$"),  # its warning names the ways
+        (["stale"], "chat:m", "spec", "^$"),  # with --strict: a warning names code-commit rollup
         (["asked"], "chat:m", "spec", "^$"),
         (["not-approved"], "chat:m", "spec", "^$"),
     ],

@@ -48,6 +48,7 @@ _FACTS = {
     "ambiguous": "the lines to replace are in the file more than once",
     "not-allowed": "--allow does not name it",
 }  # reasons of a rejection for people, by rule, in place of the message to the LLM
+_BY_OPTION = {"not-allowed": "--allow", "protected-by-option": "--protect", "whole-file": "--answer-format"}
 _OF_THE_ANSWER = ("incomplete", "cut-off")  # rules whose reason is the API's, or that of who stopped the answer
 FILE_KINDS: dict[FileKind, str] = {"test": "a test", "ci": "a CI file", "build": "a build file"}
 
@@ -395,5 +396,8 @@ def _ways_from_rejection(attempt: Attempt, options: Mapping[str, object]) -> Ite
     rules = {why.rule for why in attempt.rejections}
     if rules == {"no-block"} and attempt.model.startswith("chat:") and options.get("prompt_layout") != "short":
         yield "A small model does better with --prompt-layout short."
-    elif not rules & {"asked", "not-approved"}:
+    elif rules and rules <= _BY_OPTION.keys():
+        names = " and ".join(_BY_OPTION[rule] for rule in sorted(rules))
+        yield f"To accept such an answer, run again with another {names}."
+    elif not rules & {"asked", "not-approved", "cut-off", "stale"}:
         yield "Describe the task in more detail (-m), or use another --model, then run again."
