@@ -210,7 +210,10 @@ class Settings(NamedTuple):
     fallback_base_url: Annotated[str, Setting("the fallback's address, if it is not the vendor's", "URL"), RESUME] = ""
     key_command: Annotated[
         str,
-        CommandSetting("a command that prints the API key; it runs once, and again if the key is refused", "COMMAND"),
+        CommandSetting(
+            "a command that prints the API key (not in a project's config.toml); run again if the key is refused",
+            "COMMAND",
+        ),
         *(RESUME, ROLLUP, REACH, OWN),
     ] = ""
     max_repairs: Annotated[

@@ -63,7 +63,7 @@ def run(arguments: Arguments) -> int:
             )
             inputs = inputs._replace(built=(BuildResult(**told["build"]), told["build_output"]))
         if arguments.task is not None and not inputs.fresh:
-            progress.say(f"codeRollup.txt stays as {ROLLUP_SCRIPT} wrote it: -m does not rewrite it")
+            progress.say(f"codeRollup.txt stays as it is: {ROLLUP_SCRIPT} writes it, not -m")
         return show_end(project, run_main_job(project, options, progress, inputs))
 
 

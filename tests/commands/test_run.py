@@ -45,7 +45,7 @@ def test_what_the_projects_own_script_rolled_up_stays_as_it_is(project_folder: P
     rollup.write_text("--- ok.txt ---\nnot yet\n\nof its own\n")
     done = run_code_commit(project_folder, "-m", TASK, *recorded(project_folder, RIGHT))
     assert done.returncode == 0, done.stderr
-    assert "codeRollup.txt stays as codeRollup.sh wrote it" in done.stderr
+    assert "codeRollup.txt stays as it is: codeRollup.sh writes it, not -m" in done.stderr
     assert rollup.read_text().endswith("of its own\n")
     assert "of its own\n" in (the_log(project_folder) / "1-query.txt").read_text()
     assert not (project_folder / "ran").exists()
