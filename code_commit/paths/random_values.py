@@ -258,7 +258,8 @@ def _opens_nothing(text: str, start: int) -> bool:
     before = text[max(0, start - _READ) : start]
     if text.startswith(("apiKey", "token"), start):
         around = before.rpartition("{")[2] + text[start : start + _READ].partition("}")[0]
-        return any(all(map(around.__contains__, names)) for names in _OF_EACH_READER)
+        if any(all(map(around.__contains__, names)) for names in _OF_EACH_READER):
+            return True
     return before[-1:] in ("?", "&") and _OF_NOBODY.search(before) is not None
 
 

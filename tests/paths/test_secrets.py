@@ -315,6 +315,8 @@ NO_SECRETS = [
     f"sk-{'0123456789abcdef' * 2}",
     "AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==",
     f'fetch("https://api.example.com/v1?page=2&api_key={WIDE}")',
+    f"https://example.com/?token={WIDE}",
+    f"https://example.org/v1?page=2&apiKey={WIDE}",
     "ip('192.168.1.1') // pass\nip('84d5:51a0:9114:1855:4cfa:f2d7:1f12:7003') // pass",
     "user=a&password=secret&_csrf=35942e65-a172-4cd4-a1d4-d16a51147b3e",
     "SESSION_SECRET=99ae8afbc17d...snip...ec0f262ac81b",
