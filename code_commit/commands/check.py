@@ -17,6 +17,7 @@ from code_commit.commands.output import answering, output_of, print_coloured, pr
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NoKeyError, NotSetUpError, Word, as_option
 from code_commit.outputs import telling_lines
 from code_commit.project import Project
+from code_commit.runs.progress import Progress
 from code_commit.runs.record import BuildResult
 from code_commit.runs.words import count, ending_of
 from code_commit.settings import OPTIONS, Options, add_settings
@@ -69,7 +70,8 @@ def run(arguments: Arguments) -> int:
         note_lost_failures(report, project)
         ready, blamed, result, printed = None if report.problems else report.plan, "", None, ""
         if build and (buildable := ready or _plan_build(project, arguments.options)):
-            check, result, printed = _build(project, buildable, report.warn)
+            progress = Progress(report.redactor, quiet=output.quiet, verbose=output.verbose)
+            check, result, printed = _build(project, buildable, report.warn, progress)
             report.checks.append(check)
             blamed = _blamed(buildable, result)
         elif build:
@@ -121,7 +123,9 @@ def _plan_build(project: Project, options: Options) -> RunPlan | None:
     return None if report.problems else report.plan
 
 
-def _build(project: Project, ready: RunPlan, warn: Callable[[str], object]) -> tuple[Check, BuildResult, str]:
+def _build(
+    project: Project, ready: RunPlan, warn: Callable[[str], object], progress: Progress
+) -> tuple[Check, BuildResult, str]:
     """Run build.sh and return its result, as a check too, and its output. Raises BuildError if it cannot be run."""
     head, tail, size = bytearray(), bytearray(), 0
 
@@ -132,6 +136,7 @@ def _build(project: Project, ready: RunPlan, warn: Callable[[str], object]) -> t
         head.extend(piece[:room])
         tail.extend(piece[room:])
         del tail[:-_MOST_KEPT]
+        progress.output(piece)
 
     harden_process()
     stream = ready.redactor.stream(keep)
@@ -140,6 +145,8 @@ def _build(project: Project, ready: RunPlan, warn: Callable[[str], object]) -> t
         timeout = ready.settings.build_timeout
         result = builder.run(stream.write, timeout=timeout, environment=environment, warn=warn)
     stream.close()
+    if size and not (head + tail).endswith(b"\n"):
+        progress.output(b"\n")
     lost = size - len(head) - len(tail)
     gap = f"\n[... {lost:,} bytes of the output are left out here ...]\n".encode() if lost else b""
     printed = (head + gap + tail).decode("utf-8", "replace")

@@ -22,6 +22,10 @@ def test_check_can_build_once(*, as_json: bool, project_folder: Path, run_code_c
     (project_folder / "ok.txt").write_text("ok\n")
     done = run_code_commit(project_folder, "check", "--build", *options)
     assert (done.returncode, "build           exit code 0 after" in done.stdout) == (0, not as_json), done.stdout
+    if not as_json:
+        assert done.stderr == ""
+        (project_folder / "build.sh").write_text("#!/bin/sh\necho one; printf two\n")
+        assert run_code_commit(project_folder, "check", "--build", "--verbose", *options).stderr == "  | one\n  | two\n"
     (project_folder / "build.sh").write_text("#!/bin/sh\necho >>.gitignore\n")
     assert run_code_commit(project_folder, "check", "--build", *options).returncode == 5
     (project_folder / "build.sh").write_text("#!/bin/sh\nexit 75\n")
