@@ -288,9 +288,9 @@ class Settings(NamedTuple):
     sandbox: Annotated[
         Literal["auto", "off", "guard", "strict"], Setting("what the build may touch"), BUILD, APPLY, RESUME, GUARD
     ] = "auto"
-    json: Annotated[bool, Setting("print run.json on stdout at the end"), OUTPUT] = False
+    json: Annotated[bool, Setting("print only JSON on stdout, at the end"), OUTPUT] = False
     quiet: Annotated[bool, Setting("print only errors"), OUTPUT] = False
-    verbose: Annotated[bool, Setting("print more, including the build's output as it runs"), OUTPUT] = False
+    verbose: Annotated[bool, Setting("print more, such as a build's output as it runs"), OUTPUT] = False
 
     headers: Annotated[Mapping[str, Any], HeadersSetting(), REACH] = {}
     key_header: Annotated[str, HeaderNameSetting(), REACH] = ""
