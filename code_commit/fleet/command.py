@@ -42,7 +42,7 @@ from code_commit.fleet.unfinished import ResultStore, Unfinished, log_path
 from code_commit.project import BUILD_SCRIPT, read_text, require_text
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
-from code_commit.runs.words import count
+from code_commit.runs.words import count, listed
 from code_commit.sources import read_environment, read_user_settings
 from code_commit.terminal import shown, terminal_width
 
@@ -128,10 +128,9 @@ def _carry_out(options: FleetOptions) -> int:
     if faults:
         raise NotSetUpError("\n".join(faults))
     tasks = with_defaults_of_user(_in_each_way(options, _listed(options)), own)
-    if unknown := set(options.only) - {task.id for task in tasks}:
-        raise NotSetUpError(
-            f"{options.tasks or options.repositories} has no task {', '.join(map(shown, sorted(unknown)))}"
-        )
+    ids = {task.id for task in tasks}  # of a matrix: ID.VALUES
+    if unknown := set(options.only) - ids:
+        raise NotSetUpError(f"--only {listed(unknown)} names no task; the tasks are {listed(ids)}")
     if unmatched := [name for name in options.exclude if not any(fnmatchcase(task.id, name) for task in tasks)]:
         raise NotSetUpError(f"--exclude {', '.join(map(shown, unmatched))} matches no task")
     chosen = [
@@ -149,7 +148,7 @@ def _carry_out(options: FleetOptions) -> int:
     if options.scheduler is None and not (out / RESULTS).exists():  # else only the keys of what is left to do count
         require_keys(chosen[: options.first])
     with results_folder(out):
-        return _do(options, chosen, {task.id for task in tasks}, out)
+        return _do(options, chosen, ids, out)
 
 
 def _in_each_way(options: FleetOptions, tasks: list[FleetTask]) -> list[FleetTask]:

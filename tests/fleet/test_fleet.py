@@ -366,7 +366,9 @@ def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, ca
     assert told("-m", "", "--repositories", "x", "--check") == "describe the task: -m TEXT --repositories FILE"
     either = "name either a list of tasks or -m TEXT --repositories FILE, not both"
     assert told(tasks, "-m", "Do it.", "--repositories", "x", "--check") == either
-    assert told(tasks, "--only", "b").endswith("tasks.jsonl has no task b")
+    assert told(tasks, "--only", "b") == "--only b names no task; the tasks are a"
+    matrix = ("--setting", "max_repairs=0", "--setting", "max_repairs=1", "--only", "a")
+    assert told(tasks, *matrix) == "--only a names no task; the tasks are a.max_repairs-0, a.max_repairs-1"
     assert told(tasks, "--exclude", "a", "--exclude", "b*", "--check") == "--exclude b* matches no task"
     assert told(tasks, "--group", "x", "--branch", "y") == "--group, --branch: only with --land"
     assert told(tasks, "--validate", "--limit", "2", "--check") == "--limit, --validate: only with --from-history"
