@@ -49,7 +49,7 @@ class UnpaidStore:
     def note(self, *_: object) -> None:
         pass
 
-    begin = lose = count = end = require_room = note
+    begin = lose = count = end = require_room = catch_up = note
 
 
 class Baselines(UnpaidStore):

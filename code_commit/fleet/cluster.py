@@ -25,7 +25,7 @@ from code_commit.commands.results import Result
 from code_commit.errors import ClusterError, NoKeyError, NotSetUpError
 from code_commit.fleet import FleetOptions
 from code_commit.fleet.builds import Source
-from code_commit.fleet.dask_worker import collect_logs, drop_copy
+from code_commit.fleet.dask_worker import drop_copy
 from code_commit.fleet.processes import TICK
 from code_commit.fleet.tasks import FleetTask
 from code_commit.git import ask_git
@@ -37,22 +37,12 @@ from code_commit.version import __version__
 
 SCHEDULER_LOST = "the scheduler is lost: finished tasks are kept; rerun the same command to continue with the rest"
 _FEWEST_SENT = 64  # tasks that are on their way at a time to a cluster, however small: it may grow
-_SECONDS_BETWEEN_LOGS, SECONDS_TO_ANSWER, SECONDS_FROZEN, _SECONDS_WITHOUT = 1, 5, 60, 120
+SECONDS_TO_ANSWER, _SECONDS_WITHOUT = 5, 120
 _MOST_FAULTS = 2  # tasks that may fail for a worker's own reasons
 
 
 class SchedulerLostError(ClusterError):
     """The scheduler ended, or cannot be reached any more."""
-
-
-@dataclass(slots=True)
-class _LogRequest:
-    """A request for the logs of a worker's tasks: its time, and the answer, which may never come."""
-
-    answer: "Answer[dict[int, bytes]]"
-    when: float
-    is_taken: bool = False
-    is_reported: bool = False
 
 
 @dataclass(slots=True)
@@ -74,7 +64,6 @@ class Cluster:
     told: int = 0
     bundles: "dict[str, Future[Source]]" = field(default_factory=dict)
     holders: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    _log_requests: dict[str, _LogRequest] = field(default_factory=dict)
     _faults: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     """By worker: the reasons of its faults."""
 
@@ -165,30 +154,6 @@ class Cluster:
         self.bundles.pop(place, None)
         for worker in self.holders.pop(place, ()):
             self.ask(worker, drop_copy, place)
-
-    def new_logs(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the logs that have come, each with the number of its task."""
-        for asked in self._log_requests.values():
-            if asked.answer.done() and not asked.is_taken:
-                asked.is_taken = True
-                yield from () if asked.answer.exception() else asked.answer.result().items()
-
-    def request_logs(self, workers: Iterable[str], reserve: Callable[[], object]) -> None:
-        """Ask workers that answer for logs: each second, or as soon as they have grown. `reserve` keeps room before."""
-        now = time.monotonic()
-        for worker in workers:
-            last = self._log_requests.get(worker)
-            if last is None or (last.is_taken and now > last.when + _SECONDS_BETWEEN_LOGS):
-                reserve()
-                self._log_requests[worker] = _LogRequest(self.ask(worker, collect_logs), now)
-            elif not last.is_taken and not last.is_reported and now > last.when + SECONDS_FROZEN:
-                last.is_reported = True
-                self.say(f"the worker {worker} has not answered for a minute: it is frozen, or its machine is")
-
-    def hasten_log(self, worker: str) -> None:
-        """Let the next request for a worker's logs, which have grown, be made at once."""
-        if worker in self._log_requests and self._log_requests[worker].answer.done():
-            self._log_requests[worker].when = 0.0
 
 
 def unfit_reason(result: Result) -> str:

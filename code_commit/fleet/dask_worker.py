@@ -68,8 +68,6 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
         outcome = TaskOutcome(task.ended(TaskStatus.MACHINE_FAILED, _words_for(error)))
     finally:
         _logs[fleet].pop(number, None)
-        with suppress(Exception):  # the scheduler may be lost
-            tell("ended")
     return outcome._replace(result=replace(outcome.result, worker=worker.address, start=event))
 
 

@@ -8,11 +8,11 @@ import os
 import signal
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from typing import Self
+from typing import Any, Self
 
 from distributed import CancelledError, Future, KilledWorker
 
@@ -21,7 +21,6 @@ from code_commit.errors import CodeCommitError, Interrupted
 from code_commit.fleet import FleetOptions, dask_worker
 from code_commit.fleet.cluster import (
     SCHEDULER_LOST,
-    SECONDS_FROZEN,
     SECONDS_TO_ANSWER,
     SchedulerLostError,
     connect,
@@ -42,7 +41,7 @@ from code_commit.version import __version__
 
 _MOST_LOST = 3  # workers that may be lost with a task
 _OUTAGES = ("network", "timeout")  # the kinds of errors that are the host's, not the task's
-_SECONDS_FOR_A_RESULT = 120
+_SECONDS_FOR_A_RESULT, _SECONDS_FOR_LOGS = 120, 60
 
 
 @dataclass(slots=True)
@@ -65,7 +64,6 @@ class _QueuedTask:
     most: float | None = None
     start: str = ""
     future: "Future[TaskOutcome | None] | None" = None
-    worker: str = ""
     is_running: bool = False
     failed: int = 0
 
@@ -90,7 +88,7 @@ class Dispatcher:
         """The ids of tasks that were sent and whose logs may exist only on the workers."""
         self._last = 0
         self._is_drained = False
-        self._inbox: SimpleQueue[tuple[str, int, str]] = SimpleQueue()
+        self._inbox: SimpleQueue[tuple[str, int, Any]] = SimpleQueue()
 
     def __enter__(self) -> Self:
         if self._options.scheduler is None:
@@ -116,7 +114,7 @@ class Dispatcher:
 
     def take_up_logs(self, store: ResultStore, budget: Budget) -> None:
         """Keep the logs that an earlier start left with the workers: a task may go to another one now."""
-        done, late = self._cluster.ask_all(dask_worker.kept_logs, SECONDS_FROZEN)
+        done, late = self._cluster.ask_all(dask_worker.kept_logs, _SECONDS_FOR_LOGS)
         answers = [each.result() for each in done if not each.exception()]
         for logs in answers:
             budget.release(0, store.take_up(logs))
@@ -162,7 +160,7 @@ class Dispatcher:
                 if self._is_drained and not self._running:
                     break
             self._send_more()
-            self._collect()
+            self._store.catch_up()
         if self._is_drained:
             raise Interrupted(signal.SIGINT)
 
@@ -219,20 +217,23 @@ class Dispatcher:
         self._unconfirmed.add(sent.task.id)
         sent.future.add_done_callback(lambda _: self._inbox.put(("done", number, "")))
 
-    def _attend(self, what: str, number: int, worker: str) -> None:
+    def _attend(self, what: str, number: int, told: Any) -> None:
+        """Take in news of a task: `told` is the worker that it comes from, or its answer."""
         sent = self._sent.get(number)
-        if what == "logged":
-            self._cluster.hasten_log(worker)
+        if sent and what == "logged":
+            self._store.require_room()
+            answer = self._cluster.ask(told, dask_worker.collect_logs)
+            answer.add_done_callback(lambda answer: self._inbox.put(("collected", 0, answer)))
+        elif what == "collected":
+            self._keep_logs({} if told.cancelled() or told.exception() else told.result())
         elif sent and what == "begun":
-            sent.is_running, sent.worker, sent.start = True, worker, f"{self._fleet}-{number}"
+            sent.is_running, sent.start = True, f"{self._fleet}-{number}"
             self._store.begin(sent.task.id, sent.start, sent.most, sent.continued)
-            self._cluster.holders[sent.task.place].add(worker)
+            self._cluster.holders[sent.task.place].add(told)
             if self._is_drained:  # it joined the cluster since
-                self._cluster.ask(worker, dask_worker.drain_tasks)
+                self._cluster.ask(told, dask_worker.drain_tasks)
         elif what == "drain":
             self._drain()
-        elif sent and what == "ended":
-            sent.is_running = False
         elif sent and what == "done":
             self._accept_result(number, sent)
         self._table.running = len(self._running)
@@ -245,11 +246,10 @@ class Dispatcher:
             tasks = count(len(running), "running task")
             self._table.say(f"{tasks} may finish the current call and build; a second interrupt ends everything now")
 
-    def _collect(self) -> None:
-        for number, log in self._cluster.new_logs():
+    def _keep_logs(self, logs: Mapping[int, bytes]) -> None:
+        for number, log in logs.items():
             if sent := self._sent.get(number):
                 self._store.keep(sent.task, log)
-        self._cluster.request_logs({sent.worker for sent in self._running}, self._store.require_room)
 
     def _accept_result(self, number: int, sent: _QueuedTask) -> None:
         """Hand over the outcome of a task, or queue the task again: first if it lost its worker, else last."""
@@ -356,11 +356,11 @@ class Dispatcher:
         last = time.monotonic()
         while self._sent and time.monotonic() < last + (2 * GRACE if workers and self._running else SECONDS_TO_ANSWER):
             with suppress(Empty, CodeCommitError):  # the disk is full
-                what, number, worker = self._inbox.get(timeout=TICK)
+                what, number, told = self._inbox.get(timeout=TICK)
                 try:
-                    self._attend(what, number, worker)
+                    self._attend(what, number, told)
                 finally:
-                    last = time.monotonic() if what in ("ended", "done") else last
+                    last = time.monotonic() if what == "done" else last
         with suppress(CodeCommitError):
             for sent in self._sent.values():
                 self._lose(sent)

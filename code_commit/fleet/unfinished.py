@@ -314,7 +314,7 @@ class ResultStore:
         self._failures, self._baselines = failures, baselines
         self.log_of = unfinished.log_of
         self.keep, self.paid_for, self.count = unfinished.keep, unfinished.paid_for, unfinished.count
-        self.begin, self.end = unfinished.begin, unfinished.end
+        self.begin, self.end, self.catch_up = unfinished.begin, unfinished.end, pages.catch_up
         self._add_up()
 
     def _add_up(self) -> None:
@@ -339,9 +339,8 @@ class ResultStore:
         return cost
 
     def require_room(self) -> None:
-        """Raise LogError where OUT has no room for the logs of what runs; else write the page if it is due."""
+        """Raise LogError where OUT has no room for the logs of what runs."""
         reserve_room(self._out, self._unfinished.sizes)
-        self._pages.catch_up()
 
     def take(self, task: FleetTask, outcome: TaskOutcome) -> bool:
         """Take what came of a task; return whether to go on with what has not begun."""

@@ -2,7 +2,6 @@
 sees."""
 
 import os
-import re
 import resource
 import signal
 import subprocess
@@ -10,7 +9,6 @@ import sys
 import tarfile
 import time
 from base64 import b64encode
-from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,8 +35,6 @@ from fleet_tools import (
     task,
 )
 
-from code_commit.fleet.cluster import Cluster as Connected
-from code_commit.fleet.cluster import _LogRequest
 from code_commit.fleet.dispatcher import Dispatcher
 
 
@@ -462,22 +458,6 @@ def test_no_answer_is_paid_for_twice(fault, attempt, max_cost, cluster, server, 
     assert not list((tmp_path / "out").glob(".*"))
 
 
-def test_a_frozen_worker_is_named_after_a_minute(cluster, server, tmp_path, marks, repository, whole):
-    if not whole:
-        pytest.skip("it takes a minute; --whole runs it")
-    with start(cluster, tmp_path, task("a", repository, settings=server.settings)) as fleet:
-        wait_for(lambda: list(marks.iterdir()) and kept_answers(tmp_path / "out") == 1)
-        worker = cluster.workers[at_work(cluster)[0]]
-        worker.send_signal(signal.SIGSTOP)
-        time.sleep(63)
-        worker.send_signal(signal.SIGCONT)
-        (marks / "go").touch()
-        _, complaint = fleet.communicate(timeout=300)
-    assert fleet.wait() == 0, complaint
-    (address,) = re.findall(r"the worker (\S+) has not answered for a minute: it is frozen, or its machine", complaint)
-    assert (address, len(server.calls)) == (results(tmp_path)["a"]["worker"], 1)
-
-
 def kept_answers(folder):
     """Return how many answers of a task that runs are kept in the folder, which is OUT or a worker's."""
     for path in folder.rglob("*.log"):
@@ -592,13 +572,3 @@ def test_a_lost_scheduler_s_connection_that_does_not_close_is_left(monkeypatch):
     dispatcher._connect()
     dispatcher._connect(again=True)
     assert made == [False, True]
-
-
-def test_a_log_that_has_come_is_taken_before_its_worker_is_asked_again():
-    """It may come between the two steps, and the worker has given it away."""
-    given, asked = Future(), []
-    given.set_result({1: b"a log"})
-    connected = Connected(None, "fleet", 1, is_local=True, wait=1.0, say=asked.append)
-    connected._log_requests["worker"] = _LogRequest(given, time.monotonic() - 2)
-    connected.request_logs(["worker"], lambda: asked.append("worker"))
-    assert (asked, [*connected.new_logs()]) == ([], [(1, b"a log")])

@@ -187,12 +187,14 @@ def dispatcher() -> Dispatcher:
     def tells(name: str):
         return lambda *given: told.append((name, *given)) or 0.0
 
-    store = {name: tells(name) for name in ("begin", "end", "lose", "note", "count", "take")}
+    names = ("begin", "end", "lose", "note", "count", "take", "keep", "require_room")
+    store = {name: tells(name) for name in names}
     made = Dispatcher(SimpleNamespace(), SimpleNamespace(), "fleet")
     made.told, made._is_drained, made._goes_on = told, False, True
     made._store = SimpleNamespace(**store, log_of=lambda _: (b"log", 4.0), paid_for=lambda _: 8.0)
     made._budget = Budget(64.0)
     submitted = Future()
+    made._table = SimpleNamespace()
     made._client = SimpleNamespace(
         submit=lambda _, *given, **__: told.append(("submit", given[2], given[3])) or submitted,
         sync=lambda *_, **__: None,
@@ -218,6 +220,21 @@ def test_what_a_start_may_cost_is_told_before_it_costs_it(dispatcher):
     assert dispatcher.told[1:] == [("begin", "a", f"{dispatcher._fleet}-1", 4.0 + 0.01, 4.0)]
     assert (sent.spent, sent.continued, dispatcher._limiters[""].running) == (8.0, 4.0, 1)
     assert sent.needs(Budget(1.0, answers={"a": (2.0, 3)})) == Demand("", 28.0, 4.0, 0.0, 2.0, 3)
+
+
+def test_each_log_that_has_grown_is_fetched_and_kept_once_there_is_room(dispatcher):
+    answers = [Future(), Future(), Future()]
+    asked = iter(answers)
+    dispatcher._cluster = SimpleNamespace(ask=lambda *_: next(asked))
+    dispatcher._sent[1] = sent = queued()
+    for _ in answers:
+        dispatcher._attend("logged", 1, "worker")
+    answers[1].set_result({1: b"a later log", 2: b"of a task that has ended"})
+    answers[0].set_exception(OSError("the worker is lost"))
+    answers[2].cancel()
+    for _ in answers:
+        dispatcher._attend(*dispatcher._inbox.get_nowait())
+    assert dispatcher.told == [("require_room",)] * 3 + [("keep", sent.task, b"a later log")]
 
 
 def test_what_a_task_has_cost_is_neither_counted_twice_nor_lost(dispatcher):
