@@ -71,7 +71,7 @@ def load_settings(
     values = {name: value for given in sources.values() for name, value in given.items()}
     own = {name: value for name, value in sources[USER].items() if name not in sources.get(LOG, ())}
     return Settings(
-        **(values | _merged(values, own)), sources={name: given for name, given in sources.items() if given}
+        **(values | merged_settings(values, own)), sources={name: given for name, given in sources.items() if given}
     )
 
 
@@ -116,7 +116,7 @@ def _explain_programs_of_log(logged: Mapping[str, Any], *places: Mapping[str, An
     ]
 
 
-def _merged(values: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def merged_settings(values: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings whose value the user's own adds to."""
     merged = dict[str, Any]()
     for name in filter(is_merged, own):

@@ -418,7 +418,7 @@ def test_a_fleets_client_reads_it_as_defaults_of_the_tasks(project, user):
         "model": "openai",
         "base_url": f"openai:{ELSEWHERE}",
         "max_repairs": 1,
-        "protect": ["a", "b"],
+        "protect": ("a", "b"),
         "prices": {"m": {"input": 1.0, "output": 1.0}},
     }
     assert (second["model"], "base_url" in second) == ("anthropic", False)

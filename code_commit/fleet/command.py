@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from code_commit.api import compare, find_llm_problems, price_answers
 from code_commit.commands.output import print_failure, print_json, print_text
@@ -50,15 +50,6 @@ _LANDED_BEFORE, _REMOVED_SINCE = "landed before", "landed before; the branch has
 _HOPELESS = 5  # commits of one history that fail for one reason before any fits
 
 
-class Plan(NamedTuple):
-    """The results of before, the tasks that keep theirs, those to do, and the ids of green ones to be built again."""
-
-    earlier: dict[str, Result]
-    kept: list[FleetTask]
-    left: list[FleetTask]
-    built_again: set[str]
-
-
 def is_wanted(task: FleetTask, earlier: Result | None, options: FleetOptions) -> bool:
     """Tell whether the task is to be done; `earlier` is its result of before."""
     if earlier is None or not task.is_of(earlier) or earlier.is_open or options.only:
@@ -66,7 +57,10 @@ def is_wanted(task: FleetTask, earlier: Result | None, options: FleetOptions) ->
     return options.failed and not earlier.is_green
 
 
-def _plan(options: FleetOptions, tasks: Sequence[FleetTask], out: Path) -> Plan:
+def _plan(
+    options: FleetOptions, tasks: Sequence[FleetTask], out: Path
+) -> tuple[dict[str, Result], list[FleetTask], list[FleetTask], set[str]]:
+    """Return the results of before, the tasks that keep theirs, those to do, and the green ones to be built again."""
     earlier = load_results(out)
     moved = find_moved(earlier, load_landings(out, earlier)) if options.moved else set[str]()
     wanted = {task.id for task in tasks if task.id in moved or is_wanted(task, earlier.get(task.id), options)}
@@ -74,7 +68,7 @@ def _plan(options: FleetOptions, tasks: Sequence[FleetTask], out: Path) -> Plan:
     left = left[: options.first]
     green = [task for task in left if task.id in earlier and earlier[task.id].is_green]
     changed = [task for task in green if task.id in moved or not task.is_of(earlier[task.id])]
-    return Plan(earlier, kept, left, {task.id for task in changed if earlier[task.id].identity == task.identity})
+    return earlier, kept, left, {task.id for task in changed if earlier[task.id].identity == task.identity}
 
 
 def run(options: FleetOptions) -> int:
@@ -299,14 +293,9 @@ def _builds_of(options: FleetOptions) -> dict[str, Any]:
 def _listed(options: FleetOptions) -> list[FleetTask]:
     """Return the tasks that the options name. Raises NotSetUpError."""
     task = "\n\n".join(options.task)  # paragraphs, as of a run
-    if options.tasks and (task or options.repositories):
-        raise NotSetUpError("name either a list of tasks or -m TEXT --repositories FILE, not both")
-    if task and not options.repositories:
-        raise NotSetUpError("name the file that lists the repositories: -m TEXT --repositories FILE")
-    if options.repositories and not task:
-        raise NotSetUpError("describe the task: -m TEXT --repositories FILE")
-    if not options.tasks and not task:
-        raise NotSetUpError("name the list of tasks: code-commit fleet TASKS --out OUT, or -m TEXT --repositories FILE")
+    if bool(options.tasks) == bool(task) or bool(task) != bool(options.repositories):
+        of_list, of_task = "code-commit fleet TASKS --out OUT", "-m TEXT --repositories FILE"
+        raise NotSetUpError(f"name either a list of tasks ({of_list}), or a task and its repositories ({of_task})")
     if (options.build or options.build_instead) and not task:
         raise NotSetUpError('--build is only for -m: in a list write it into a first line {"defaults": {"build": ...}}')
     look = partial(_find_mistakes, options) if options.check else None

@@ -23,7 +23,7 @@ from code_commit.fleet.results import NAME, RESERVED
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text
 from code_commit.runs.words import count
 from code_commit.settings import PROGRAM, SETTINGS, Facet, did_you_mean, settings_for
-from code_commit.sources import explain_what_is_the_users
+from code_commit.sources import explain_what_is_the_users, merged_settings
 from code_commit.status import Status
 from code_commit.terminal import shown
 
@@ -262,10 +262,9 @@ def with_defaults_of_user(tasks: Sequence[FleetTask], own: Mapping[str, Any]) ->
         }
     if not own:
         return list(tasks)
-    made = []
+    made, programs = [], [name for name in settings_for(Facet.MODEL) if str(own.get(name)).startswith(PROGRAM)]
     for task in tasks:
         given, defaults = _bound(task.settings), dict(own)
-        programs = [name for name in settings_for(Facet.MODEL) if str(own.get(name)).startswith(PROGRAM)]
         if unnamed := [name for name in programs if name not in given]:
             why = f"your own settings name a program as {unnamed[0]}, which no worker runs: name another for the task"
             raise NotSetUpError(f"{task.id}: {why}")
@@ -273,10 +272,8 @@ def with_defaults_of_user(tasks: Sequence[FleetTask], own: Mapping[str, Any]) ->
             model, url = given.get(f"{role}model"), defaults.get(f"{role}base_url", "")
             if model and not url.startswith(f"{provider_of(model)}:"):
                 defaults.pop(f"{role}base_url", None)
-        lists = own.keys() & {*settings_for(Facet.ADDED)}
-        added = {name: [*dict.fromkeys([*own[name], *given.get(name, ())])] for name in lists}
-        tables = {name: {**own[name], **given.get(name, {})} for name in own.keys() & {"prices"}}
-        settings = defaults | given | added | tables
+        settings = defaults | given
+        settings |= merged_settings(settings, defaults)
         made.append(_changed(task, f"{task.id}, with your own settings", {"settings": settings}))
     return made
 

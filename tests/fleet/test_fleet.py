@@ -361,11 +361,15 @@ def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, ca
 
     assert told(tasks, "--check") == "1 task: no mistakes\n"
     assert json.loads(told("--schema"))["required"] == ["id", "repository", "query"]
-    assert told("--out", "out").startswith("name the list of tasks")
-    assert told("-m", "Do it.", "--check") == "name the file that lists the repositories: -m TEXT --repositories FILE"
-    assert told("-m", "", "--repositories", "x", "--check") == "describe the task: -m TEXT --repositories FILE"
-    either = "name either a list of tasks or -m TEXT --repositories FILE, not both"
-    assert told(tasks, "-m", "Do it.", "--repositories", "x", "--check") == either
+    either, named = "name either a list of tasks (", ("--repositories", "x")
+    for words in (
+        ["--out", "out"],
+        ["-m", "Do it."],
+        ["-m", "", *named],
+        [tasks, *named],
+        [tasks, "-m", "Do it.", *named],
+    ):
+        assert told(*words, "--check").startswith(either), words
     assert told(tasks, "--only", "b") == "--only b names no task; the tasks are a"
     matrix = ("--setting", "max_repairs=0", "--setting", "max_repairs=1", "--only", "a")
     assert told(tasks, *matrix) == "--only a names no task; the tasks are a.max_repairs-0, a.max_repairs-1"
