@@ -39,10 +39,7 @@ _copying: defaultdict[Path, Lock] = defaultdict(Lock)
 
 
 class Source(NamedTuple):
-    """The place that a worker clones a repository from: a URL, a path that it sees, or the bytes of a git bundle.
-
-    `problem` says why there is none.
-    """
+    """The URL, the path or the git bundle that a worker clones a repository from, or the `problem` with it."""
 
     url: str
     bundle: bytes | None = None
@@ -54,10 +51,7 @@ def copy_path(place: Path, url: str) -> Path:
 
 
 def find_commit(task: FleetTask, source: Source, bare: Path, processes: TaskProcesses) -> str:
-    """Return the task's commit in the worker's copy of the repository; the first task that needs it makes the copy.
-
-    Raises NotSetUpError.
-    """
+    """Return the task's commit in the worker's copy of the repository; make it if need be. Raises NotSetUpError."""
     while not _copying[bare].acquire(timeout=TICK):
         processes.check()
     try:
@@ -100,16 +94,13 @@ class Built(NamedTuple):
 
 @dataclass(slots=True)
 class Workshop:
-    """The folder of a task, below which its clones are made and built. `hidden` are files that builds may not see.
-
-    `supplies_build` tells whether build.sh of the latest clone came with the task.
-    """
+    """The folder of a task, below which its clones are made and built. `hidden` are files that builds may not see."""
 
     task: FleetTask
     folder: Path
     processes: TaskProcesses
     hidden: tuple[str | Path, ...] = ()
-    supplies_build: bool = False
+    supplies_build: bool = False  # whether build.sh of the latest clone came with the task
 
     def clone(self, source: Path, commit: str, root: Path, files: Files) -> Repository:
         """Make a clone with these files in it, ready for a run. Raises NotSetUpError."""
@@ -162,10 +153,7 @@ class Workshop:
             (config / f"{number}-key.txt").symlink_to(Path(file).absolute())
 
     def build(self, source: Path, commit: str, files: Files) -> Built:
-        """Run build.sh once in a fresh clone with these files in it, in the sandbox of the task.
-
-        Raises NotSetUpError if it cannot run.
-        """
+        """Run build.sh once in a fresh clone with these files, in the sandbox of the task. Raises NotSetUpError."""
         root = Path(mkdtemp(dir=self.folder), "clone")
         self.clone(source, commit, root, files)
         no_llm = ("--rollup", "fresh", "--model", f"replay:{AGENT_CONFIG}")
@@ -183,13 +171,10 @@ class Workshop:
         return Built(problems, told.get("build_exit_code"), done.stdout)
 
     def build_before(self, source: Path, commit: str) -> tuple[Result, bytes]:
-        """Return the result of the build on the commit as it is, and what was told. Raises NotSetUpError if it cannot
-        run.
-
-        A missing program is such a reason, unless a file of the task's own may be what calls it.
-        """
+        """Return the result of a build on the commit as it is, and what was told. Raises NotSetUpError if it cannot."""
         overlay = self.task.overlay
         built = self.build(source, commit, overlay)
+        # A program that is missing keeps the build from running, unless a file of the task's own may call it.
         hopeless = self.task.settings.get("infrastructure_exit_codes", Settings().infrastructure_exit_codes)
         if built.exit_code in (*hopeless, *(_PROGRAM_MISSING if overlay.keys() <= {BUILD_SCRIPT} else ())):
             why = "the build cannot run here (--no-baseline calls the LLM anyway):"
@@ -220,10 +205,7 @@ def link_keys(config: Path) -> None:
 
 
 def put_files(root: Path, files: Files) -> None:
-    """Write files into a tree that nothing else changes; None removes a file.
-
-    Raises NotSetUpError, and OSError where there is no room.
-    """
+    """Write files into a tree that nothing else changes; None removes one. Raises NotSetUpError, OSError if full."""
     for name, text in files.items():
         path = root / name
         if os.path.realpath(path.parent) != os.path.normpath(Path(os.path.realpath(root), name).parent):

@@ -164,10 +164,7 @@ def unfit_reason(result: Result) -> str:
 
 
 def _find_faults(result: Result, unfit: Mapping[str, str]) -> dict[str, str]:
-    """Return the faulty workers that a result reveals, each with the reason.
-
-    If the machine failed, that is its own worker; if the task could begin, those that could not begin it (`unfit`).
-    """
+    """Return the faulty workers that a result reveals, each with the reason; `unfit` could not begin its task."""
     if result.status == Status.MACHINE_FAILED and result.error != "patch":
         return {result.worker: result.message}
     if unfit_reason(result) or result.status == Status.NOT_SET_UP:
@@ -177,10 +174,7 @@ def _find_faults(result: Result, unfit: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def connect(options: FleetOptions, fleet: str, say: Callable[[str], object], *, again: bool) -> Iterator[Cluster]:
-    """Give the cluster with the options' scheduler, as soon as it has a worker, or else one of this machine.
-
-    Raises NotSetUpError and ClusterError. A scheduler that was lost is waited for: `again`.
-    """
+    """Give the options' cluster once it has a worker; `again`: a lost one. Raises NotSetUpError and ClusterError."""
     logging.disable()  # what it means for the fleet is told here
     wait = options.wait or float("inf")
     if options.scheduler is None:

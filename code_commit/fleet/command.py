@@ -266,10 +266,7 @@ def _cluster() -> Any:
 
 
 def _validate(options: FleetOptions, tasks: Sequence[FleetTask], lines: Sequence[str], unfit: Counter[str]) -> int:
-    """Print the lines of the tasks whose solutions tests tell from what was before, each as soon as that is known.
-
-    Return how many they are; count why others are none.
-    """
+    """Print the line of each task whose tests detect its solution; return their number, and count why others do not."""
     dask = _cluster()
     with FleetTable(len(tasks), quiet=options.quiet) as table:
         of_tasks = {task.id: line for task, line in zip(tasks, lines, strict=True)}

@@ -123,10 +123,7 @@ class Dispatcher:
     def run(
         self, tasks: Sequence[FleetTask], store: ResultStore, budget: Budget, later: Iterable[FleetTask] = ()
     ) -> None:
-        """Do the tasks, as far as money and failures allow; keep the workers' copies that the tasks of `later` need.
-
-        No process is left, however it ends. Raises ClusterError, and as `connect` and `store` do.
-        """
+        """Do the tasks; no process is left. The copies for those of `later` stay. Raises ClusterError and LogError."""
         self._store, self._budget, self._goes_on = store, budget, not self._is_drained
         self._left = Counter(task.place for task in (*tasks, *later))
         self._waiting.clear()

@@ -21,10 +21,7 @@ _REMOVED, _PLAIN_MODES = "000000", {"100644", "100755"}
 
 
 def read_history(repository: Path, commits: str) -> list[tuple[str, str]]:
-    """Return each commit of a range, newest first, and its parent; merges and first commits are left out.
-
-    Raises NotSetUpError.
-    """
+    """Return each commit of a range with its parent, newest first, but for merges. Raises NotSetUpError."""
     if not is_folder(repository):
         raise NotSetUpError(f"{repository} is not a folder: clone the repository first")
     answer = ask_git(["rev-list", "--no-merges", "--parents", "--end-of-options", commits], repository)

@@ -244,12 +244,9 @@ class _Clone:
         return base
 
     def rebase(self, base: str, newer: str) -> tuple[str, str]:
-        """Return the last of the commits on a newer base, "" where there is none, and the state.
-
-        On another history a merge would bring back what is gone: that is a conflict.
-        """
+        """Return the last of the commits on a newer base, "" where there is none, and the state."""
         if ask_git(["merge-base", "--is-ancestor", base, newer], self._path).returncode:
-            return "", CONFLICTS
+            return "", CONFLICTS  # a merge of another history would bring back what is gone
         last, (options, variables) = newer, self._no_merge_programs()
         for commit, mail in self._made:
             words = [*options, "merge-tree", "--write-tree", last, commit]

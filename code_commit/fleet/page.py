@@ -20,10 +20,7 @@ from code_commit.version import __version__
 
 
 def write_pages(out: Path, tasks: Iterable[str], results: Mapping[str, Result], spent: Cost | None = None) -> None:
-    """Write the page of a fleet of the tasks with these ids, and those that have none yet. Raises LogError.
-
-    `spent` is the cost of all starts, also those of tasks without a result.
-    """
+    """Write the page of these tasks and results; `spent` is the cost of all starts. Raises LogError."""
     totals = FleetTotals(len({*tasks, *results}))
     alike: defaultdict[str, list[Result]] = defaultdict(list)
     for _, result in sorted(results.items()):
@@ -51,10 +48,7 @@ def write_pages(out: Path, tasks: Iterable[str], results: Mapping[str, Result], 
 
 
 class Pages:
-    """Keeps the page of a fleet up to date while it runs, for a twentieth of the time at most.
-
-    `results` are those that count; who takes in another one adds it.
-    """
+    """Keeps the page of a fleet up to date for a twentieth of the time at most. `results` are those that count."""
 
     def __init__(self, out: Path, tasks: Collection[str], results: dict[str, Result]) -> None:
         self.out, self.results = out, results

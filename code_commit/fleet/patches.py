@@ -32,10 +32,7 @@ _DIFF, _TRAILER = b"\ndiff --git ", b"\nbase-commit: "
 
 
 class Patches(NamedTuple):
-    """The mails, b"" where nothing changed, and the git tree that holds what both changed.
-
-    The lines are those of `changes`.
-    """
+    """The mails, b"" for no change, the git tree that holds both, and the numbers of lines in `changes`."""
 
     changes: bytes = b""
     build: bytes = b""

@@ -88,10 +88,7 @@ class TaskProcesses:
         return done.stdout.decode("utf-8", "replace").strip()
 
     def command(self, words: list[str], folder: Path) -> subprocess.CompletedProcess[bytes]:
-        """Run a command of ours, without its user's own settings.
-
-        Its environment names the task's addresses, so that keys may go there.
-        """
+        """Run a command of ours without its user's settings, but with the addresses that the task's keys may go to."""
         settings = self._task.settings
         named = {KEYS_VARIABLE, *(ENVIRONMENT_PREFIX + name.upper() for name in settings)}
         environment = {name: value for name, value in os.environ.items() if name not in named}

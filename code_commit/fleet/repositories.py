@@ -66,10 +66,7 @@ def _name_of(repository: str, folder: Path) -> str:
 
 
 def find_bases(wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Return the commit that each base (a branch, a tag, HEAD) of a path or URL is now; none where git has no answer.
-
-    The SHA of a commit behind a URL has none: it cannot move.
-    """
+    """Return the commit that each base (a branch, a tag, HEAD) of a path or URL is now, none for the SHA of a URL."""
     places: defaultdict[str, set[str]] = defaultdict(set)
     for place, base in wanted:
         places[place].add(base)
@@ -94,10 +91,7 @@ def _commits_in(path: Path, names: Sequence[str]) -> dict[str, str]:
 
 
 def find_unfit(tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int, str]]:
-    """Yield each problem that a run would refuse a task's commit for, with the task's line.
-
-    Only the commit is fetched from a URL.
-    """
+    """Yield each problem for which a run would refuse a task, with its line. Only commits are fetched from a URL."""
     places: defaultdict[str, dict[int, FleetTask]] = defaultdict(dict)
     for number, task in tasks.items():
         places[task.place][number] = task

@@ -166,10 +166,7 @@ def results_folder(out: Path) -> Iterator[None]:
 
 
 def reserve_room(out: Path, logs: Mapping[str, int]) -> None:
-    """Reserve room on the disk for another copy of logs of these sizes, each grown by an answer.
-
-    Raises LogError if the disk has less, or nothing beside it: results would be lost.
-    """
+    """Reserve room on the disk for another copy of logs of these sizes, each with one more answer. Raises LogError."""
     try:
         with open(open_own(out / _ROOM, os.O_RDWR | os.O_CREAT), "r+b", buffering=0) as file:
             size = sum(logs.values()) + _GROWTH * len(logs)

@@ -22,10 +22,7 @@ _REDRAWS_PER_SECOND = 2
 
 
 class FleetTable:
-    """Prints a fleet's results as they come. A context manager: on leaving it only the lines stay on the terminal.
-
-    `results` are those of before, which `totals` counts too.
-    """
+    """Prints a fleet's results as they come; `totals` counts `results` of before too. On leaving it only lines stay."""
 
     def __init__(
         self, tasks: int, results: Iterable[Result] = (), *, quiet: bool = False, stream: TextIO | None = None

@@ -292,10 +292,7 @@ def _hash(text: str) -> str:
 
 
 def parse_tasks(lines: Sequence[str], name: str, look: Look | None = None) -> list[FleetTask]:
-    """Return the tasks of the lines of the list `name`; paths count from its folder. Raises NotSetUpError.
-
-    `look` finds mistakes in repositories, as line 0 in options; without it each of them becomes its task's result.
-    """
+    """Return the tasks of the lines of the list `name`, unless there are mistakes, those that `look` finds included."""
     values, tasks, mistakes = dict[int, Any](), dict[int, FleetTask](), list[tuple[int, str]]()
     for number, line in enumerate(lines, start=1):
         try:

@@ -53,10 +53,7 @@ _FINAL = [status for status in Status if status.is_final]
 
 
 def latest_log(log: bytes, kept: Path, fleet: str = "") -> bytes:
-    """Return the packed log, or the one in the file `kept` where that tells more of the same run.
-
-    Without a log it is the one that a start of this `fleet` has kept before its worker was lost.
-    """
+    """Return the packed log, or that in `kept` if it tells more of the run, or is of a lost start of `fleet`."""
     with suppress(OSError, ValueError):
         ours = read_regular_file(kept, follow_link=False)
         told = _read(ours)
@@ -74,10 +71,7 @@ def cost_in_log(log: bytes) -> float:
 
 
 class _Log(NamedTuple):
-    """A packed log, read: the record, None where no run began, and whether each start that wrote it has ended.
-
-    `begun` is the cost of the run as each start went on with it, where the log tells it.
-    """
+    """A packed log: the record if a run began; by start whether it has ended, and the cost of the run before."""
 
     record: RunRecord | None
     starts: dict[str, bool]
@@ -123,10 +117,7 @@ def _read(log: bytes) -> _Log:
 
 
 def starts_file(folder: Path, start: str, *, is_over: bool) -> bytes:
-    """Return the content of a log's file of starts with this one, `folder` being the log as it began.
-
-    A start is its name, and behind it the cost of the run as it goes on with it.
-    """
+    """Return the file of starts of a log that began as `folder`, with this one: its name, and the cost before."""
     lines, name = [], start.partition(" ")[0]
     with suppress(OSError):
         lines = [line for line in (folder / STARTS).read_text().split("\n") if line and line.split()[0] != name]
@@ -326,10 +317,7 @@ class ResultStore:
         self._add_up()
 
     def take_up(self, logs: Mapping[str, bytes]) -> float:
-        """Keep a worker's logs of earlier starts, and return their cost, as `Unfinished.take_up`.
-
-        A result whose costs they change gets another line.
-        """
+        """Keep a worker's logs as `Unfinished.take_up`; a result whose costs they change gets another line."""
         cost = self._unfinished.take_up(logs)
         for task, result in self._results.items():
             if (counted := self._unfinished.count(replace(result, run=""))).runs != result.runs:

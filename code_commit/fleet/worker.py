@@ -153,11 +153,8 @@ class _Run:
         return not lost and all(found[edit.path] == edit.old for edit in edits)
 
     def _roll_up_and_run(self, max_cost: float | None) -> None:
-        """Write codeRollup.txt and run the main job, or continue it. Raises NotSetUpError and WorkerError.
-
-        The limit includes the cost of an earlier run: a new run gets the rest.
-        """
-        limits = () if max_cost is None else (max_cost, max(max_cost - self._spent, ROUNDING))
+        """Write codeRollup.txt and run the main job, or continue it. Raises NotSetUpError and WorkerError."""
+        limits = () if max_cost is None else (max_cost, max(max_cost - self._spent, ROUNDING))  # anew: the rest
         again, anew = [["--max-cost", repr(limit)] for limit in limits] or ([], [])
         words = isolated("code_commit.fleet.clone", "work", self._root.parents[1])
         if self._task.built:
@@ -281,14 +278,12 @@ class _Run:
         return {"status": record.status, "exit_code": record.exit_code, "message": message}
 
     def _last_words(self, record: RunRecord) -> str:
-        """Return the line that tells of the last build's failure, "" where it said nothing; a key may be whole again in
-        it.
-        """
+        """Return the line that tells of the last build's failure, "" where it said nothing."""
         with suppress(OSError):
             if folder := self._log_folder():
                 ends = read_ends(folder / f"{record.attempts[-1].number}-build.txt", 0, TAIL_BYTES)
                 output = ends.tail.rstrip().rpartition(b"\n")[0]  # the very last line is its exit code
-                said = make_redactor(self._root).redact_text(failure_line(output).strip())
+                said = make_redactor(self._root).redact_text(failure_line(output).strip())  # a key may be whole again
                 return said[:_LONGEST_REASON]
         return ""
 
@@ -335,10 +330,7 @@ def _packed_log(folder: Path, content: bytes, record: RunRecord, facts: Mapping[
 
 
 def left_log(folder: Path) -> tuple[str, bytes]:
-    """Return the name in OUT and the content of the log in the folder of a task whose worker was killed.
-
-    Raises OSError, and ValueError where there is none that can be continued.
-    """
+    """Return name and content of the log of a task whose worker was killed. Raises OSError, ValueError without any."""
     told = load_json((folder / _TASK).read_bytes())
     if not (isinstance(told, list) and len(told) == 3 and all(isinstance(word, str) for word in told)):
         raise ValueError(folder)
