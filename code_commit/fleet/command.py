@@ -324,16 +324,16 @@ def _do(options: FleetOptions, chosen: list[FleetTask], listed: set[str], out: P
         if any(result.is_of_earlier_version for result in earlier.values()):
             table.say("some results are from an earlier version: their costs include what may have been paid")
         try:
-            pages.write()
+            pages.catch_up()
             if left:
                 _run_tasks(options, left, store, baselines, budget)
         except (ClusterError, Interrupted) as error:
-            pages.write(at_once=True)
+            pages.write()
             table.close(out)
             if isinstance(error, Interrupted):
                 table.say("rerun the same command to continue, each task at its next step")
             raise
-        pages.write(at_once=True)
+        pages.write()
         labels = compare(earlier.values())
         if any(task.label or task.verify or task.task for task in tasks):
             table.say(labels.table(terminal_width(sys.stderr) or 80))

@@ -11,7 +11,7 @@ it. Equal commits have equal names, so a landing that was killed is found again.
 import email
 import email.policy
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -100,8 +100,6 @@ def land_results(
         among = " among those of --only and --group" if options.only or options.group else ""
         raise NotSetUpError(f"{out} has no green result{among}: nothing can land")
     final = {name: each for name, each in done.items() if each.state in (ON_ITS_BASE, ON_A_NEWER_BASE, THERE, NOTHING)}
-    if not options.author:
-        _require_identity(out, (result for result in chosen if result.patch and result.id not in final))
     fetched = set[Path]()
     for result in chosen:
         landing = final.get(result.id)
@@ -126,23 +124,15 @@ def _require_branch(out: Path, name: str) -> None:
         raise NotSetUpError(f"--branch {shown(name)}: git does not allow a branch of this name; choose another")
 
 
-def _require_identity(out: Path, chosen: Iterable[Result]) -> None:
-    """Raise NotSetUpError where git would refuse a commit, for want of an author or a committer."""
-    places = dict.fromkeys(Path(result.path or result.repository) for result in chosen)
-    for place in dict.fromkeys(place if place.is_dir() else out for place in places):
-        if not all(_knows(place, role) for role in ("AUTHOR", "COMMITTER")):
-            raise NotSetUpError(
-                f"git does not know who commits in {shown(str(place))}: set user.name and user.email there,"
-                " or name the author with --author 'NAME <MAIL>'"
-            )
-
-
 def _land(out: Path, result: Result, options: FleetOptions, template: str, fetched: set[Path]) -> Landing:
     facts, folder = (result.id, result.commit, result.patch), out / result.id
     if not result.patch:
         return Landing(*facts, NOTHING)
+    patch = folder / "changes.patch"
+    if not patch.is_file() or digest_of(read_regular_file(patch)) != result.patch:  # a kill left a later run's
+        told = f"{patch} is not that of the green result: run the fleet again, then land its result"
+        return Landing(*facts, FAILED, message=told)
     try:
-        _require_patch_of(result, folder)
         path, base = _find_base(out, result, fetched)
         with TemporaryDirectory() as scratch:
             clone = _Clone(path, Path(scratch, "index"), options.author)
@@ -160,13 +150,6 @@ def _land(out: Path, result: Result, options: FleetOptions, template: str, fetch
         )
     except LandError as error:
         return Landing(*facts, FAILED, message=str(error))
-
-
-def _require_patch_of(result: Result, folder: Path) -> None:
-    """Raise LandError unless the folder holds the patch of the result: a kill may have left that of a later run."""
-    patch = folder / "changes.patch"
-    if not patch.is_file() or digest_of(read_regular_file(patch)) != result.patch:
-        raise LandError(f"{patch} is not that of the green result: run the fleet again, then land its result")
 
 
 _ADVICE = {
@@ -210,15 +193,13 @@ def _ask(folder: Path, *words: str, stdin: bytes = b"", variables: Mapping[str, 
 
 def _identity(folder: Path, author: str) -> dict[str, str]:
     """Return the variables that give a commit its author, who is the committer too where git knows none."""
+    if not author:
+        return {}
     name, _, address = author.rpartition(" ")
-    roles = [role for role in ("AUTHOR", "COMMITTER") if role == "AUTHOR" or not _knows(folder, role)] if author else []
+    has_committer = ask_git(["var", "GIT_COMMITTER_IDENT"], folder).returncode == 0
     pairs = (("NAME", name), ("EMAIL", address.strip("<>")))
+    roles = ("AUTHOR",) if has_committer else ("AUTHOR", "COMMITTER")
     return {f"GIT_{role}_{part}": value for role in roles for part, value in pairs}
-
-
-def _knows(folder: Path, role: str) -> bool:
-    """Tell whether git knows the author or the committer of a commit there, by its settings or by variables."""
-    return ask_git(["var", f"GIT_{role}_IDENT"], folder).returncode == 0
 
 
 class _Clone:

@@ -53,22 +53,19 @@ class Pages:
     def __init__(self, out: Path, tasks: Collection[str], results: dict[str, Result]) -> None:
         self.out, self.results = out, results
         self.spent: Cost | None = None
-        self._tasks, self._next, self._is_due = tasks, 0.0, False
+        self.is_due = True
+        self._tasks, self._next = tasks, 0.0
 
-    def write(self, *, at_once: bool = False) -> None:
-        """Write what is new: now, or when `catch_up` is called after its time has come."""
-        if at_once:
-            write_pages(self.out, self._tasks, self.results, self.spent)
-        else:
-            self._is_due = True
-            self.catch_up()
+    def write(self) -> None:
+        write_pages(self.out, self._tasks, self.results, self.spent)
 
     def catch_up(self) -> None:
+        """Write what is new, if its time has come."""
         begun = time.monotonic()
-        if self._is_due and begun >= self._next:
-            self._is_due = False
+        if self.is_due and begun >= self._next:
+            self.is_due = False
             with suppress(LogError):  # what could not be stored is told by its own error, and the last page by this one
-                write_pages(self.out, self._tasks, self.results, self.spent)
+                self.write()
             self._next = time.monotonic() + 20 * (time.monotonic() - begun)
 
 

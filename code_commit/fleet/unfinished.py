@@ -338,7 +338,7 @@ class ResultStore:
         self._unfinished.drop(task, keep_current=outcome.result.status not in _FINAL)
         self.table.report(outcome.result)
         self._add_up()
-        self._pages.write()
+        self._pages.is_due = True
         return self._failures.allow_more_after(outcome.result)
 
     def refuse(self, tasks: Iterable[FleetTask]) -> None:

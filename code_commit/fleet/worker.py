@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -52,9 +51,8 @@ _LONGEST_REASON = 200
 _BASE = "base-commit.txt"
 _BUILT = "built.json"
 _TASK = "task.json"  # beside the clone: the name of the task's log in OUT, and the base commit
-_INTERRUPTED: Any = {"status": Status.INTERRUPTED, "exit_code": 128 + signal.SIGTERM, "message": "the fleet was ended"}
+_ENDED = "the fleet was ended"
 _UNVERIFIED = "green, but not verified by the build with the hidden files: "
-_MACHINE_FAILED: Any = {"status": Status.MACHINE_FAILED, "exit_code": Status.MACHINE_FAILED.exit_code}
 
 
 def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
@@ -195,17 +193,16 @@ class _Run:
         except (CodeCommitError, UnansweredError) as error:
             why = f"no patch could be made: {error}"
             kind = "" if isinstance(error, UnansweredError) and tells_of_no_room(error.complaint) else "patch"
-            facts |= {**_MACHINE_FAILED, "message": why, "error": kind}
+            facts |= {**_end(Status.MACHINE_FAILED, why), "error": kind}
         is_supplied = self._workshop.supplies_build
         facts |= {"is_build_supplied": is_supplied, "without_build": "" if is_supplied else self._task.without_build}
         if facts["exit_code"] == 0 and self._task.verify:
             try:
                 facts |= self._verify(patches.tree, folder)
             except (WorkerError, OSError) as error:
-                facts |= {**_MACHINE_FAILED, "message": f"{_UNVERIFIED}{error}"}
+                facts |= _end(Status.MACHINE_FAILED, f"{_UNVERIFIED}{error}")
             if facts["status"] == Status.NOT_VERIFIED:  # the record beside the log tells what the table tells
-                end = Status.BUILD_FAILED
-                judged = replace(record, status=end, exit_code=end.exit_code, message=facts["message"])
+                judged = replace(record, **_end(Status.BUILD_FAILED, facts["message"]))
                 told = json.dumps(asdict(judged)).encode()
         result = self._task.ended(
             **facts,
@@ -229,12 +226,10 @@ class _Run:
             why = self._workshop.build(self._root, commit, self._task.overlay | self._task.verify).why
         except (NotSetUpError, EndedError) as error:
             if self._processes.is_unwanted:
-                return dict(_INTERRUPTED)
+                return _end(Status.INTERRUPTED, _ENDED)
             why = str(error) or "timed out"
         (log / "verify.txt").write_text(f"{why or 'passed'}\n", encoding="utf-8")
-        end = Status.NOT_VERIFIED
-        failed = {"status": end, "exit_code": end.exit_code, "message": f"{_UNVERIFIED}{why}"}
-        return {"verified": not why, **(failed if why else {})}
+        return {"verified": not why, **(_end(Status.NOT_VERIFIED, f"{_UNVERIFIED}{why}") if why else {})}
 
     def _facts_of(self, record: RunRecord | None) -> dict[str, Any]:
         """Return the members of the result that the record determines."""
@@ -260,11 +255,11 @@ class _Run:
     def _end_of(self, record: RunRecord | None) -> dict[str, Any]:
         """Return status, exit code and message: by timeout, by the fleet, by the machine, or of the run."""
         if self._processes.is_late and not (record and record.status == Status.SUCCESS):
-            message = f"timed out after {duration(self._task.timeout or 0)}"
-            return {"status": Status.TIMED_OUT, "exit_code": Status.TIMED_OUT.exit_code, "message": message}
+            return _end(Status.TIMED_OUT, f"timed out after {duration(self._task.timeout or 0)}")
         if record is None or record.exit_code is None:
-            killed = {**_MACHINE_FAILED, "message": self._said or "the run was killed"}
-            return dict(_INTERRUPTED) if self._processes.is_unwanted else killed
+            if self._processes.is_unwanted:
+                return _end(Status.INTERRUPTED, _ENDED)
+            return _end(Status.MACHINE_FAILED, self._said or "the run was killed")
         build = record.attempts[-1].build if record.attempts else None
         failed = f"build: {ending_of(build)}: {self._last_words(record)}" if build and not build.passed else ""
         message = record.message or failed.removesuffix(": ")
@@ -317,6 +312,10 @@ class _Run:
 
     def _log_folder(self) -> Path | None:
         return next(reversed(list_runs(self._root)), None)
+
+
+def _end(status: Status, message: str) -> dict[str, Any]:
+    return {"status": status, "exit_code": status.exit_code, "message": message}
 
 
 def _is_applying(record: RunRecord) -> bool:
