@@ -37,7 +37,6 @@ ELSEWHERE = {
     "fleet/clone.py": "fleet/test_worker.py",
     "fleet/command.py": "fleet/test_fleet.py",
     "fleet/dask_worker.py": "fleet/test_cluster.py",
-    "fleet/processes.py": "fleet/test_worker.py",
     "llm/__init__.py": "llm/test_answers.py",
     "llm/failures.py": "llm/test_http.py",
     "llm/gemini.py": "llm/test_requests.py",

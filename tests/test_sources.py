@@ -13,7 +13,7 @@ from command import Run, git, recorded, replay, the_log
 from fake_server import FakeServer
 
 from code_commit.errors import NotSetUpError
-from code_commit.fleet.processes import TaskProcesses
+from code_commit.fleet.builds import TaskProcesses
 from code_commit.fleet.tasks import FleetTask, with_defaults_of_user
 from code_commit.llm.addresses import require_address
 from code_commit.llm.keys import find_secrets, load_keys

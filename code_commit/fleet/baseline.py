@@ -1,23 +1,36 @@
-"""The baseline: each build runs once before anything is paid for, and is green, red, or cannot run.
+"""The checks before anything is paid for: keys and prices that this machine knows, and the build as it is.
 
-OUT/baselines.jsonl has a line for each that ran: it is built again only where its commit or its build is another.
+Each build runs once, and is green, red, or cannot run. OUT/baselines.jsonl has a line for each that ran: it is built
+again only where its commit or its build is another.
 """
 
 import hashlib
 import json
+import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
 
+from code_commit.api import count_missing_keys
 from code_commit.commands.results import read_lines
+from code_commit.errors import NotSetUpError
+from code_commit.files import is_folder
+from code_commit.fleet.builds import link_keys
 from code_commit.fleet.repositories import find_bases
 from code_commit.fleet.results import BASELINES, TaskOutcome, append_line
 from code_commit.fleet.tasks import BUILD_ALONE, FleetTask
-from code_commit.settings import Facet, settings_for
+from code_commit.llm.keys import KEY_VARIABLES
+from code_commit.project import AGENT_CONFIG
+from code_commit.runs.words import count
+from code_commit.settings import ENVIRONMENT_PREFIX, KEYS_VARIABLE, Facet, settings_for
 from code_commit.status import Status
+from code_commit.terminal import shown
 
+T = TypeVar("T")
 GREEN, RED, CANNOT_RUN = "green", "red", "cannot run"
 BUILD_SETTINGS = settings_for(Facet.BUILD)
 _WORDS = {GREEN: "passes", RED: "fails", CANNOT_RUN: CANNOT_RUN, "": "did not end"}
@@ -102,3 +115,53 @@ def _key_of(task: FleetTask, bases: Mapping[tuple[str, str], str]) -> str:
     settings = {name: value for name, value in sorted(task.settings.items()) if name in BUILD_SETTINGS}
     parts = [task.place, commit, task.build, task.setup, sorted(task.overlay.items()), settings]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@contextmanager
+def _linked_keys() -> Iterator[str]:
+    """Give a folder of a project that has nothing but links to the keys of this machine."""
+    with TemporaryDirectory() as folder:
+        config = Path(folder, AGENT_CONFIG)
+        config.mkdir(mode=0o700)
+        link_keys(config)
+        yield folder
+
+
+def ask_of_each(runs: Iterable[Mapping[str, Any]], question: Callable[..., T], *, is_elsewhere: bool) -> Iterator[T]:
+    """Yield the answer to a question about the settings of each run, which is asked once about equal ones."""
+    known: dict[str, T] = {}
+    with _linked_keys() as folder:
+        for settings in runs:
+            key = json.dumps(settings, sort_keys=True)
+            if key not in known:
+                known[key] = question(folder, settings, is_elsewhere=is_elsewhere)
+            yield known[key]
+
+
+def require_keys(tasks: Sequence[FleetTask]) -> None:
+    """Raise NotSetUpError, once for all tasks, where they name models on this machine that it has no key for."""
+    with _linked_keys() as folder:
+        lacking = count_missing_keys(folder, [task.settings for task in tasks])
+    place = os.environ.get(KEYS_VARIABLE, "")
+    if lacking and place and not is_folder(place):
+        raise NotSetUpError(f"{KEYS_VARIABLE} names {shown(place)}, which is not a folder: name the one with your keys")
+    told = [
+        f"no key for {provider or 'any provider'} ({count(number, 'task')}): set "
+        f"{KEY_VARIABLES.get(provider) or ' or '.join(KEY_VARIABLES.values())}, or "
+        + (f"write it into {shown(place)}/" if place else f"{KEYS_VARIABLE} to a folder with ")
+        + f"{provider or 'PROVIDER'}-key.txt"
+        for provider, number in lacking.items()
+    ]
+    if told:
+        raise NotSetUpError("\n".join(told))
+
+
+def ways_left_out(tasks: Sequence[FleetTask], own: Mapping[str, Any]) -> str:
+    """Return which of the user's own settings of the way to an address reach no task that lacks them, "" for none."""
+    given = {"key_command"} if os.environ.get(f"{ENVIRONMENT_PREFIX}KEY_COMMAND") else set()
+    names = [name for name in settings_for(Facet.REACH) if own.get(name) and name not in given]
+    lacking = [name for name in names if any(name not in task.settings for task in tasks)]
+    if not lacking:
+        return ""
+    way = "put headers as text into a task's settings, and CODE_COMMIT_KEY_COMMAND into a worker's environment"
+    return f"the tasks of a fleet do not use {' and '.join(lacking)} from your own settings: {way}"

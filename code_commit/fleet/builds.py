@@ -1,13 +1,19 @@
-"""The clones of a task, and single builds in them: of the commit as it is, of a solution, of a green result.
+"""The clones of a task, the programs that run in them, and single builds: of the commit, a solution or a green result.
 
 A clone shares the objects of the worker's bare copy of the repository. It has the files that the task supplies, and an
-agent-config with its query, its settings and links to keys. A copy is removed when the fleet has no more tasks of it.
+agent-config with its query, its settings and links to keys. Each program has a session of its own, which ends with the
+task, and with the worker: `setpriv --pdeathsig` ends it with the thread that started it, on Linux.
 """
 
 import hashlib
 import json
+import math
 import os
+import signal
+import subprocess
+import time
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,19 +21,20 @@ from tempfile import TemporaryDirectory, mkdtemp
 from threading import Lock
 from typing import Any, NamedTuple
 
-from code_commit.api import write_ignore_line
+from code_commit.api import find_addresses, write_ignore_line
 from code_commit.commands.results import Result
 from code_commit.errors import EXIT_BUILD_FAILED, NO_ROOM, NotSetUpError
-from code_commit.fleet.processes import TICK, TaskProcesses
 from code_commit.fleet.tasks import NO_BUILD, NO_SUBMODULES, SUBMODULES, Files, FleetTask, Solution
-from code_commit.git import Repository
+from code_commit.git import Repository, git_environment, require_git
 from code_commit.llm.keys import KEY_VARIABLES
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, find_project
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, USER_VARIABLE, find_project
 from code_commit.settings import ENVIRONMENT_PREFIX, KEYS_VARIABLE, Settings
 from code_commit.status import Status
 from code_commit.terminal import shown
-from code_commit.trust import own_command
+from code_commit.trust import own_command, with_parent_death_signal
 
+TICK = 0.2  # seconds between two looks at what no process tells
+GRACE = 15.0  # seconds between SIGTERM and SIGKILL: a run takes five to end its build
 PLAIN_GIT = (
     *("-c", "core.hooksPath=/dev/null", "-c", "commit.gpgSign=false"),
     *("-c", "user.name=fleet", "-c", "user.email=fleet@localhost"),
@@ -36,6 +43,90 @@ PLAIN_GIT = (
 _LINES_KEPT = 5
 _PROGRAM_MISSING = (126, 127)  # the exit codes by which a shell says that a program cannot be run or found
 _copying: defaultdict[Path, Lock] = defaultdict(Lock)
+
+
+class WorkerError(Exception):
+    """The worker failed, not the task."""
+
+
+class GitError(NotSetUpError):
+    """Git could not make the clone: the fault is the repository's or the worker's."""
+
+
+class EndedError(Exception):
+    """The task is not wanted any more, or timed out; all its processes have ended."""
+
+
+def tells_of_no_room(complaint: str) -> bool:
+    """Return whether git failed to write to the disk: it does not always say why."""
+    return any(words in complaint for words in ("unable to write", "write error", *map(os.strerror, NO_ROOM)))
+
+
+class TaskProcesses:
+    """Runs programs for a task while it is wanted and has time; `look` is called all the while."""
+
+    def __init__(self, task: FleetTask, is_wanted: Callable[[], bool], look: Callable[[], object]) -> None:
+        self._task, self._is_wanted, self._look = task, is_wanted, look
+        self.is_late = self.is_unwanted = False
+        self.set_timeout(task.timeout)
+
+    def set_timeout(self, seconds: float | None) -> None:
+        """Restart the time limit; None is no limit."""
+        self._deadline = time.monotonic() + (seconds or math.inf)
+
+    def check(self) -> None:
+        """Raise EndedError if the task is not wanted any more, or its time is over."""
+        self.is_unwanted = not self._is_wanted()
+        self.is_late = not self.is_unwanted and time.monotonic() > self._deadline
+        if self.is_unwanted or self.is_late:
+            raise EndedError
+        self._look()
+
+    def git(self, folder: Path, *arguments: str) -> str:
+        """Run git and return what it prints. Raises NotSetUpError with its complaint."""
+        words = [require_git(folder), "-c", "core.fsmonitor=false", *arguments]
+        done = self._run(words, folder, git_environment(folder))
+        if done.returncode != 0:
+            complaint = shown(" ".join(done.stderr.decode("utf-8", "replace").split())[:1000])
+            kind = WorkerError if tells_of_no_room(complaint) else GitError
+            raise kind(f"git {arguments[0]} of {self._task.repository}: {complaint}")
+        return done.stdout.decode("utf-8", "replace").strip()
+
+    def command(self, words: list[str], folder: Path) -> subprocess.CompletedProcess[bytes]:
+        """Run a command of ours without its user's settings, but with the addresses that the task's keys may go to."""
+        settings = self._task.settings
+        named = {KEYS_VARIABLE, *(ENVIRONMENT_PREFIX + name.upper() for name in settings)}
+        environment = {name: value for name, value in os.environ.items() if name not in named}
+        addresses = {ENVIRONMENT_PREFIX + name.upper(): url for name, url in find_addresses(settings).items()}
+        return self._run(words, folder, environment | addresses | {USER_VARIABLE: "off"})
+
+    def _run(
+        self, words: list[str], folder: Path, environment: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run a program to its end. Raises EndedError after ending the program and its session."""
+        words = with_parent_death_signal(words, folder)
+        null, pipe = subprocess.DEVNULL, subprocess.PIPE
+        with subprocess.Popen(
+            words, cwd=folder, env=environment, stdin=null, stdout=pipe, stderr=pipe, start_new_session=True
+        ) as process:
+            while True:
+                try:
+                    self.check()
+                    output, complaint = process.communicate(timeout=TICK)
+                    return subprocess.CompletedProcess(words, process.returncode, output, complaint)
+                except subprocess.TimeoutExpired:
+                    continue
+                except BaseException:
+                    _end(process)
+                    raise
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a program and its session, with force when it takes too long."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(process.pid, number)
+            process.communicate(timeout=GRACE)
 
 
 class Source(NamedTuple):

@@ -24,9 +24,8 @@ from distributed import Client, Future, LocalCluster
 from code_commit.commands.results import Result
 from code_commit.errors import ClusterError, NoKeyError, NotSetUpError
 from code_commit.fleet import FleetOptions
-from code_commit.fleet.builds import Source
+from code_commit.fleet.builds import TICK, Source
 from code_commit.fleet.dask_worker import drop_copy
-from code_commit.fleet.processes import TICK
 from code_commit.fleet.tasks import FleetTask
 from code_commit.git import ask_git
 from code_commit.interrupts import ENDING_SIGNALS, signals_blocked

@@ -28,11 +28,10 @@ from code_commit.errors import (
 )
 from code_commit.files import is_folder
 from code_commit.fleet import FleetOptions, in_fleet_words
-from code_commit.fleet.baseline import RED, Baselines
+from code_commit.fleet.baseline import RED, Baselines, ask_of_each, require_keys, ways_left_out
 from code_commit.fleet.history import EnoughError, Sieve, read_history, tasks_of
 from code_commit.fleet.land import NOTHING, ON_ITS_BASE, THERE, find_moved, has_branch, land_results, load_landings
 from code_commit.fleet.limits import Budget, Failures
-from code_commit.fleet.llms import ask_of_each, require_keys, ways_left_out
 from code_commit.fleet.page import Pages, write_pages
 from code_commit.fleet.repositories import find_unfit, list_repositories
 from code_commit.fleet.results import load_lines, load_results, results_folder

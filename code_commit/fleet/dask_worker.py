@@ -16,12 +16,11 @@ from distributed.utils import sync
 
 from code_commit.errors import LogError
 from code_commit.files import read_regular_file
-from code_commit.fleet.builds import Source, copy_path
-from code_commit.fleet.processes import TaskSupervision, WorkerError
+from code_commit.fleet.builds import Source, WorkerError, copy_path
 from code_commit.fleet.results import TaskOutcome, packed, write_own
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.unfinished import STARTS, cost_in_log, latest_log, log_path, starts_file
-from code_commit.fleet.worker import TASK_PREFIX, left_log, run_task
+from code_commit.fleet.worker import TASK_PREFIX, TaskSupervision, left_log, run_task
 from code_commit.status import Status as TaskStatus
 from code_commit.version import __version__
 

@@ -19,6 +19,7 @@ from distributed import CancelledError, Future, KilledWorker
 from code_commit.commands.results import Result
 from code_commit.errors import CodeCommitError, Interrupted
 from code_commit.fleet import FleetOptions, dask_worker
+from code_commit.fleet.builds import GRACE, TICK
 from code_commit.fleet.cluster import (
     SCHEDULER_LOST,
     SECONDS_TO_ANSWER,
@@ -28,7 +29,6 @@ from code_commit.fleet.cluster import (
     unfit_reason,
 )
 from code_commit.fleet.limits import Budget, Demand, RateLimiter
-from code_commit.fleet.processes import GRACE, TICK
 from code_commit.fleet.results import TaskOutcome
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask

@@ -8,29 +8,32 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from code_commit.api import list_runs, make_redactor, read_changes
 from code_commit.errors import CodeCommitError, MachineError, NoKeyError, NotSetUpError
 from code_commit.files import load_json, read_ends
 from code_commit.fleet import in_fleet_words
-from code_commit.fleet.builds import PLAIN_GIT, Source, Workshop, copy_path, find_commit
-from code_commit.fleet.clone import DRAIN
-from code_commit.fleet.llms import ways_left_out
-from code_commit.fleet.patches import Patches, digest_of, make_patches
-from code_commit.fleet.processes import (
+from code_commit.fleet.baseline import ways_left_out
+from code_commit.fleet.builds import (
+    PLAIN_GIT,
     EndedError,
     GitError,
+    Source,
     TaskProcesses,
-    TaskSupervision,
     WorkerError,
+    Workshop,
+    copy_path,
+    find_commit,
     tells_of_no_room,
 )
+from code_commit.fleet.clone import DRAIN
+from code_commit.fleet.patches import Patches, digest_of, make_patches
 from code_commit.fleet.results import Parts, TaskOutcome, first_run, packed, recorded_cost, unpack
 from code_commit.fleet.tasks import BUILD_ALONE, LIMITS, FleetTask
 from code_commit.fleet.unfinished import STARTS, log_path, starts_file
@@ -53,6 +56,20 @@ _BUILT = "built.json"
 _TASK = "task.json"  # beside the clone: the name of the task's log in OUT, and the base commit
 _ENDED = "the fleet was ended"
 _UNVERIFIED = "green, but not verified by the build with the hidden files: "
+
+
+class TaskSupervision(NamedTuple):
+    """Callbacks to the sender of a task: `is_wanted` tells whether to continue, `logged` gets the log as it grows.
+
+    `is_drained` tells whether to end before the next call to an LLM. `hidden` are files that a sandbox hides from
+    builds, if they exist here. `start` is the line for this start in its log, as `starts_file` takes it.
+    """
+
+    is_wanted: Callable[[], bool] = lambda: True
+    logged: Callable[[bytes], object] = lambda _: None
+    hidden: Sequence[str | Path] = ()
+    start: str = ""
+    is_drained: Callable[[], bool] = lambda: False
 
 
 def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take

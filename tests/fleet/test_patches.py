@@ -11,10 +11,9 @@ from fleet_tools import RIGHT, make_answers, make_repository, task
 
 from code_commit.fleet.builds import Source
 from code_commit.fleet.patches import diff_of, digest_of
-from code_commit.fleet.processes import TaskSupervision
 from code_commit.fleet.results import TaskOutcome
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import run_task
+from code_commit.fleet.worker import TaskSupervision, run_task
 
 HOSTILE = """\
 From: somebody else <else@example.org>

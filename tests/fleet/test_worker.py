@@ -31,12 +31,11 @@ from fleet_tools import (
 
 from code_commit.changes import AppliedChange
 from code_commit.errors import NotSetUpError
-from code_commit.fleet.builds import Source, put_files
+from code_commit.fleet.builds import Source, WorkerError, put_files
 from code_commit.fleet.patches import Patches, digest_of
-from code_commit.fleet.processes import TaskSupervision, WorkerError
 from code_commit.fleet.results import TaskOutcome, packed
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import _Run, run_task
+from code_commit.fleet.worker import TaskSupervision, _Run, run_task
 from code_commit.runs.log import sum_up
 from code_commit.runs.record import Attempt, FileChoice, RewrittenFile, RunRecord, load_run_record
 from code_commit.status import Status
@@ -231,8 +230,7 @@ import json, sys
 from pathlib import Path
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.builds import Source
-from code_commit.fleet.processes import TaskSupervision
-from code_commit.fleet.worker import run_task
+from code_commit.fleet.worker import TaskSupervision, run_task
 line = json.load(sys.stdin)
 try:
     print(run_task(FleetTask(**line), Source(line["repository"]), Path("place").absolute(), None, TaskSupervision()).result)
