@@ -30,7 +30,7 @@ from code_commit.files import is_folder
 from code_commit.fleet import FleetOptions, in_fleet_words
 from code_commit.fleet.baseline import RED, Baselines, ask_of_each, require_keys, ways_left_out
 from code_commit.fleet.history import EnoughError, Sieve, read_history, tasks_of
-from code_commit.fleet.land import NOTHING, ON_ITS_BASE, THERE, find_moved, has_branch, land_results, load_landings
+from code_commit.fleet.land import NOTHING, ON_ITS_BASE, THERE, find_moved, land_results, load_landings
 from code_commit.fleet.limits import Budget, Failures
 from code_commit.fleet.page import Pages, write_pages
 from code_commit.fleet.repositories import find_unfit, list_repositories
@@ -45,7 +45,7 @@ from code_commit.runs.words import count, listed
 from code_commit.sources import read_environment, read_user_settings
 from code_commit.terminal import shown, terminal_width
 
-_LANDED_BEFORE, _REMOVED_SINCE = "landed before", "landed before; the branch has been removed since"
+_LANDED_BEFORE = "landed before"
 _HOPELESS = 5  # commits of one history that fail for one reason before any fits
 
 
@@ -241,7 +241,7 @@ def _land(options: FleetOptions, out: Path) -> int:
             for landing in land_results(out, results, options, before):
                 state = landing.state
                 if state == ON_ITS_BASE and before.get(landing.id) is landing:
-                    state = _LANDED_BEFORE if has_branch(landing) else _REMOVED_SINCE
+                    state = _LANDED_BEFORE
                 states[state] += 1
                 told = f"{landing.id}: {replace(landing, state=state).in_words}"
                 print_json(json.dumps(asdict(landing))) if options.json else print_text(told)
@@ -249,7 +249,7 @@ def _land(options: FleetOptions, out: Path) -> int:
             write_pages(out, results, results, spent)
     told = ", ".join(f"{number} {state}" for state, number in states.most_common())
     Progress(Redactor([]), quiet=options.quiet).say(f"{count(states.total(), 'green result')}: {told}")
-    is_all = states.keys() <= {ON_ITS_BASE, _LANDED_BEFORE, _REMOVED_SINCE, THERE, NOTHING}
+    is_all = states.keys() <= {ON_ITS_BASE, _LANDED_BEFORE, THERE, NOTHING}
     return EXIT_SUCCESS if is_all else EXIT_BUILD_FAILED
 
 

@@ -109,12 +109,6 @@ def land_results(
         yield landing
 
 
-def has_branch(landing: Landing) -> bool:
-    """Tell whether the clone still has the branch; what has landed is the user's, who may have removed it."""
-    words = ["show-ref", "--verify", "--quiet", f"refs/heads/{landing.branch}"]
-    return is_folder(landing.clone) and ask_git(words, Path(landing.clone)).returncode == 0
-
-
 def _require_branch(out: Path, name: str) -> None:
     """Raise NotSetUpError for a name of branches that git would refuse, or with a part in braces that is not {id}."""
     example = name.replace("{id}", "x")
