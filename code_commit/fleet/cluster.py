@@ -8,7 +8,7 @@ import stat
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future as Answer
 from concurrent.futures import wait
 from contextlib import contextmanager, suppress
@@ -119,13 +119,17 @@ class Cluster:
         `unfit` are those that could not begin the task, each with the reason. A clone that fails, or a key that is
         missing, is the worker's fault if another worker has it.
         """
-        faults = _find_faults(result, unfit)
+        reason, faults = unfit_reason(result), dict[str, str]()
+        if result.status == Status.MACHINE_FAILED and result.error != "patch":
+            faults = {result.worker: result.message}
+        elif not reason and result.status != Status.NOT_SET_UP:  # it could begin
+            faults = {worker: why for worker, why in unfit.items() if worker != result.worker}
         for worker, why in faults.items():
             self._faults[worker].append(why)
             if len(self._faults[worker]) == _MOST_FAULTS:
                 self.say(f"the worker {worker} gets no more tasks because {_MOST_FAULTS} failed there: {why}")
-        if result.worker in faults or unfit_reason(result):
-            unfit[result.worker] = unfit_reason(result) or result.message
+        if result.worker in faults or reason:
+            unfit[result.worker] = reason or result.message
             return any(worker not in unfit for worker in self.client.nthreads())
         unfit.clear()
         return False
@@ -160,15 +164,6 @@ def unfit_reason(result: Result) -> str:
     if result.error == "clone":
         return f"{result.repository} could not be cloned"
     return result.message if result.status == Status.NOT_SET_UP and result.error == NoKeyError.kind else ""
-
-
-def _find_faults(result: Result, unfit: Mapping[str, str]) -> dict[str, str]:
-    """Return the faulty workers that a result reveals, each with the reason; `unfit` could not begin its task."""
-    if result.status == Status.MACHINE_FAILED and result.error != "patch":
-        return {result.worker: result.message}
-    if unfit_reason(result) or result.status == Status.NOT_SET_UP:
-        return {}
-    return {worker: why for worker, why in unfit.items() if worker != result.worker}
 
 
 @contextmanager

@@ -112,11 +112,7 @@ def _place(worker: Any, fleet: str) -> Path:
 
 def _kept_logs(workers: Path, fleet: str) -> Path:
     """Return the folder, among those of workers, with the logs of a fleet: it outlives the workers and the client."""
-    return workers / f"{_of_all_starts(fleet)}-logs"
-
-
-def _of_all_starts(fleet: str) -> str:
-    return fleet.rpartition("-")[0]
+    return workers / f"{fleet.rpartition('-')[0]}-logs"
 
 
 def _keep(file: Path, log: bytes) -> None:
@@ -130,7 +126,7 @@ def rescue_logs(workers: Path, fleet: str) -> None:
 
     `workers` is the folder of their folders: no worker may have started there since, for Dask removes what is left.
     """
-    for folder in workers.glob(f"*/{_of_all_starts(fleet)}-*/{TASK_PREFIX}*"):
+    for folder in workers.glob(f"*/{fleet.rpartition('-')[0]}-*/{TASK_PREFIX}*"):
         with suppress(OSError, ValueError):
             name, log = left_log(folder)
             kept = _kept_logs(workers, fleet) / name

@@ -127,8 +127,6 @@ class Dispatcher:
         self._store, self._budget, self._goes_on = store, budget, not self._is_drained
         self._left = Counter(task.place for task in (*tasks, *later))
         self._waiting.clear()
-        for place in [*self._cluster.holders]:
-            self._forget(place)
         while tasks:
             for task in tasks:
                 self._waiting[task.host].append(_QueuedTask(task, continued=store.log_of(task)[1]))

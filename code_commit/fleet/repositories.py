@@ -37,32 +37,28 @@ def list_repositories(repositories: Sequence[str], folder: Path, values: Mapping
     names: Counter[str] = Counter()
     lines, known = [], {""}
     for repository in map(str.strip, repositories):
-        place = _spelled_alike(repository, folder)
+        place, name = _place_and_name(repository, folder)
         if place in known or repository.startswith("#"):
             lines.append("")
             continue
         known.add(place)
-        name = _name_of(repository, folder)
         names[name.lower()] += 1
         again = f"-{names[name.lower()]}" if names[name.lower()] > 1 else ""
         lines.append(json.dumps({"id": name + again, "repository": repository, **values}))
     return lines
 
 
-def _spelled_alike(repository: str, folder: Path) -> str:
-    """Return what all spellings of a repository share: the host and the path of a URL, the real path of a folder."""
+def _place_and_name(repository: str, folder: Path) -> tuple[str, str]:
+    """Return what a repository's spellings share (host and path, or the real path), and its name, with a URL's owner."""
     remote = _REMOTE.fullmatch(repository)
+    path = remote["path"].rstrip("/").removesuffix(".git") if remote else ""
     if remote and remote["scheme"] != "file":
-        return f"{(remote['host'] or remote['scp']).lower()}/{remote['path'].strip('/').removesuffix('.git')}"
-    path = f"/{remote['path']}" if remote else repository
-    return path and os.path.realpath(folder / Path(path).expanduser()).removesuffix("/.git")
-
-
-def _name_of(repository: str, folder: Path) -> str:
-    """Return `owner-name` for `https://example.org/owner/name.git`, the folder's name for a path."""
-    remote = _REMOTE.fullmatch(repository)
-    name = remote["path"] if remote else Path(os.path.realpath(folder / Path(repository).expanduser())).name
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name.rstrip("/").removesuffix(".git")).lstrip("._-")[:_LONGEST_NAME] or "x"
+        place = f"{(remote['host'] or remote['scp']).lower()}/{path.strip('/')}"
+    else:
+        local = f"/{remote['path']}" if remote else repository
+        place = local and os.path.realpath(folder / Path(local).expanduser()).removesuffix("/.git")
+    name = path or Path(place).name.removesuffix(".git")
+    return place, re.sub(r"[^A-Za-z0-9._-]+", "-", name).lstrip("._-")[:_LONGEST_NAME] or "x"
 
 
 def find_bases(wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Self
 
 from code_commit.commands.results import Result
 from code_commit.fleet.results import PAGE, FleetTotals
@@ -24,13 +24,10 @@ _REDRAWS_PER_SECOND = 2
 class FleetTable:
     """Prints a fleet's results as they come; `totals` counts `results` of before too. On leaving it only lines stay."""
 
-    def __init__(
-        self, tasks: int, results: Iterable[Result] = (), *, quiet: bool = False, stream: TextIO | None = None
-    ) -> None:
+    def __init__(self, tasks: int, results: Iterable[Result] = (), *, quiet: bool = False) -> None:
         self.totals = FleetTotals(tasks)
         self.running = 0  # how many tasks run now; whoever starts them says so
         self._quiet = quiet
-        self._stream = stream or sys.stderr
         self._live: Live | None = None
         self._started = time.monotonic()
         for result in results:
@@ -38,8 +35,8 @@ class FleetTable:
         self._earlier = self.totals.done
 
     def __enter__(self) -> Self:
-        if not self._quiet and is_live_terminal(self._stream):
-            self._live = start_live(self._stream, self._draw, _REDRAWS_PER_SECOND)
+        if not self._quiet and is_live_terminal(sys.stderr):
+            self._live = start_live(sys.stderr, self._draw, _REDRAWS_PER_SECOND)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -78,7 +75,7 @@ class FleetTable:
     def say(self, text: str, colour: str = "") -> None:
         """Print a message above the table, unless `quiet`."""
         if text and not self._quiet:
-            print_lines("\n".join(map(shown, text.split("\n"))), colour, self._stream, self._live)
+            print_lines("\n".join(map(shown, text.split("\n"))), colour, sys.stderr, self._live)
 
     def _draw(self) -> "Table":
         from rich.table import Table

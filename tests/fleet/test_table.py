@@ -1,6 +1,5 @@
 """The progress of a fleet on the terminal: lines that stay, and a live table below them."""
 
-import io
 import shlex
 import shutil
 import sys
@@ -23,79 +22,72 @@ LINES = [
 ]
 
 
-def test_without_a_terminal_each_result_is_a_line_and_the_end_has_the_sums():
-    stream = io.StringIO()
-    with FleetTable(4, stream=stream) as table:
+def test_without_a_terminal_each_result_is_a_line_and_the_end_has_the_sums(capsys):
+    with FleetTable(4) as table:
         for result in (GREEN, RED, NOT_CLONED):
             table.report(result)
     table.close(Path("out"))
-    *lines, end = stream.getvalue().splitlines()
+    *lines, end = capsys.readouterr().err.splitlines()
     assert lines == LINES
     sums = "1 of 4 tasks green, 1 build failed, 1 not set up, 1 not done"
     assert end == f"{sums}: $0.50 and 1 task of unknown cost, 0.0 s. Page: out/index.html"
 
 
-def test_a_cost_of_more_runs_than_the_attempts_are_of_is_told_to_be_that():
-    stream, again = io.StringIO(), replace(GREEN, run="r")
-    with FleetTable(3, stream=stream) as table:
+def test_a_cost_of_more_runs_than_the_attempts_are_of_is_told_to_be_that(capsys):
+    again = replace(GREEN, run="r")
+    with FleetTable(3) as table:
         table.report(again.with_runs({"r": (0.5, 0.0), "earlier version": (0.0, 0.0)}))
         table.report(again.with_runs({"r": (0.5, 0.0), "s": (0.25, 0.0)}))
         table.report(again.with_runs({"r": (0.5, 0.0), "lost": (0.0, None)}))
     table.close(Path("out"))
-    *lines, end = stream.getvalue().splitlines()
+    *lines, end = capsys.readouterr().err.splitlines()
     assert [line.rpartition(", ")[2] for line in lines] == ["$0.50", "$0.75 in all runs", "$0.50 in all runs"]
     assert ": $1.75 in all runs and 1 task of unknown cost, " in end
 
 
-def test_small_costs_are_not_printed_as_0_and_changing_builds_are_told():
-    stream = io.StringIO()
-    with FleetTable(3, stream=stream) as table:
+def test_small_costs_are_not_printed_as_0_and_changing_builds_are_told(capsys):
+    with FleetTable(3) as table:
         for cost, built in ((0.00001, ("a.lock",)), (0.004, ()), (0.0, ())):
             table.report(Result("a", "d", "success", 0, cost_usd=cost, build_changes=built))
     table.close(Path("out"))
-    *lines, built, end = stream.getvalue().splitlines()
+    *lines, built, end = capsys.readouterr().err.splitlines()
     assert [line.rpartition(", ")[2] for line in lines] == ["<$0.0001", "$0.0040", "$0.00"]
     assert built == "1 build also changed tracked files that no answer touched: see build.patch"
     assert ": $0.0040, " in end
 
 
-def test_a_cost_that_is_not_known_is_no_0():
-    stream = io.StringIO()
-    with FleetTable(1, [RED], stream=stream) as table:
+def test_a_cost_that_is_not_known_is_no_0(capsys):
+    with FleetTable(1, [RED]) as table:
         table.close(Path("out"))
-    assert "0 of 1 task green, 1 build failed: cost unknown, 1 task kept" in stream.getvalue()
+    assert "0 of 1 task green, 1 build failed: cost unknown, 1 task kept" in capsys.readouterr().err
 
 
-def test_results_of_before_are_counted_and_not_printed_again_and_quiet_prints_nothing():
-    stream = io.StringIO()
-    with FleetTable(4, [GREEN, NOT_CLONED], stream=stream) as table:
+def test_results_of_before_are_counted_and_not_printed_again_and_quiet_prints_nothing(capsys):
+    with FleetTable(4, [GREEN, NOT_CLONED]) as table:
         table.report(RED)
-    assert stream.getvalue().startswith("3 of 4: b: ")
+    assert capsys.readouterr().err.startswith("3 of 4: b: ")
     assert (table.totals.green, table.totals.attempts, table.totals.cost_usd) == (1, 6, 0.5)
-    with FleetTable(1, quiet=True, stream=(silent := io.StringIO())) as table:
+    with FleetTable(1, quiet=True) as table:
         table.report(GREEN)
-    assert silent.getvalue() == ""
+    assert capsys.readouterr().err == ""
 
 
-def test_a_fleet_with_nothing_left_to_do_says_so():
-    stream = io.StringIO()
-    with FleetTable(2, [GREEN, RED], stream=stream) as table:
+def test_a_fleet_with_nothing_left_to_do_says_so(capsys):
+    with FleetTable(2, [GREEN, RED]) as table:
         table.close(Path("out"))
     sums = "1 of 2 tasks green, 1 build failed: $0.50 and 1 task of unknown cost"
     again = "(--failed runs those that are not green)"
-    assert stream.getvalue() == f"{sums}, 2 tasks kept, none ran {again}. Page: out/index.html\n"
-    stream = io.StringIO()
-    with FleetTable(1, [GREEN], stream=stream) as table:
+    assert capsys.readouterr().err == f"{sums}, 2 tasks kept, none ran {again}. Page: out/index.html\n"
+    with FleetTable(1, [GREEN]) as table:
         table.close(Path("out"))
-    assert stream.getvalue().endswith(", 1 task kept, none ran. Page: out/index.html\n")
+    assert capsys.readouterr().err.endswith(", 1 task kept, none ran. Page: out/index.html\n")
 
 
-def test_what_no_reply_confirmed_is_told_beside_the_cost():
-    stream = io.StringIO()
-    with FleetTable(1, stream=stream) as table:
+def test_what_no_reply_confirmed_is_told_beside_the_cost(capsys):
+    with FleetTable(1) as table:
         table.report(Result("a", "d", "success", 0, cost_usd=0.01, unsettled_usd=0.32))
         table.close(Path("out"))
-    line, end = stream.getvalue().splitlines()
+    line, end = capsys.readouterr().err.splitlines()
     assert line.endswith(", $0.01 and at most $0.32 unsettled")
     assert ": $0.01 and at most $0.32 unsettled, " in end
 
@@ -127,8 +119,7 @@ def test_a_terminal_shows_the_table_while_it_runs_and_the_lines_alone_after_it(t
         assert terminal.shows_cursor
 
 
-def test_an_attempt_without_an_answer_has_not_ended():
-    stream = io.StringIO()
-    with FleetTable(1, stream=stream) as table:
+def test_an_attempt_without_an_answer_has_not_ended(capsys):
+    with FleetTable(1) as table:
         table.report(Result("d", "d", "interrupted", 130, attempts=2, message="interrupted by SIGINT"))
-    assert stream.getvalue() == "1 of 1: d: interrupted in attempt 2 after 0.0 s: interrupted by SIGINT\n"
+    assert capsys.readouterr().err == "1 of 1: d: interrupted in attempt 2 after 0.0 s: interrupted by SIGINT\n"
