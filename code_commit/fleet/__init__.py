@@ -45,9 +45,7 @@ class FleetOptions(NamedTuple):
     """The options by their names, each with its metavar and its help."""
 
     tasks: Annotated[str, "TASKS", "the list of tasks, as JSON Lines", {"flag": "", "nargs": "?"}] = ""
-    task: Annotated[
-        Sequence[str], "TEXT", "use this task for each of --repositories, instead of TASKS", {"flag": "-m"}
-    ] = ()
+    task: Annotated[Sequence[str], "TEXT", "use this task for each of --repositories, not TASKS", {"flag": "-m"}] = ()
     repositories: Annotated[str, "FILE", "one path or URL per line; - reads standard input"] = ""
     build: Annotated[str, "FILE", "with -m or --from-history: the build.sh for trees without one"] = ""
     build_instead: Annotated[str, "FILE", "like --build, but replaces every build.sh"] = ""
@@ -59,22 +57,15 @@ class FleetOptions(NamedTuple):
     commits: Annotated[str, "RANGE", "with --from-history: these commits (default: HEAD)"] = "HEAD"
     limit: Annotated[int | None, "N", "with --from-history: at most N tasks", _N] = None
     hidden: Annotated[bool, "", "with --from-history: hide the tests from the run"] = False
-    validate: Annotated[bool, "", "with --from-history: keep a task only if its tests fail before, and pass after"] = (
-        False
-    )
+    validate: Annotated[bool, "", "with --from-history: keep only tasks whose tests fail before and pass after"] = False
     out: Annotated[Path | None, "OUT", "the folder for the results", _PATH] = None
     at_once: Annotated[int | None, "N", "tasks at a time (default: 2 for each core)", _N] = None
     scheduler: Annotated[str | None, "ADDRESS", "use the Dask cluster with this scheduler"] = None
     wait: Annotated[
-        float | None,
-        "SECONDS",
-        "how long to wait for a worker (default: forever) or a scheduler (default: 120)",
-        _SECONDS,
+        float | None, "SECONDS", "wait so long for a worker (default: forever) or a scheduler (default: 120)", _SECONDS
     ] = None
     insecure: Annotated[bool, "", "use a cluster even if a build could take it over"] = False
-    max_cost: Annotated[
-        float | None, "USD", "limit for all tasks together: start no task that could exceed it", _USD
-    ] = None
+    max_cost: Annotated[float | None, "USD", "limit for all tasks: start none that could exceed it", _USD] = None
     max_failures: Annotated[
         int | None, "N", "stop after N failures (default: if the first 20 all fail; 5 with --from-history)", _N
     ] = None

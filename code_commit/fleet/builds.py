@@ -13,7 +13,7 @@ import signal
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,9 +100,7 @@ class TaskProcesses:
         addresses = {ENVIRONMENT_PREFIX + name.upper(): url for name, url in find_addresses(settings).items()}
         return self._run(words, folder, environment | addresses | {USER_VARIABLE: "off"})
 
-    def _run(
-        self, words: list[str], folder: Path, environment: Mapping[str, str]
-    ) -> subprocess.CompletedProcess[bytes]:
+    def _run(self, words: list[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
         """Run a program to its end. Raises EndedError after ending the program and its session."""
         words = with_parent_death_signal(words, folder)
         null, pipe = subprocess.DEVNULL, subprocess.PIPE

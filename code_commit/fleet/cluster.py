@@ -25,7 +25,6 @@ from code_commit.commands.results import Result
 from code_commit.errors import ClusterError, NoKeyError, NotSetUpError
 from code_commit.fleet import FleetOptions
 from code_commit.fleet.builds import TICK, Source
-from code_commit.fleet.dask_worker import drop_copy
 from code_commit.fleet.tasks import FleetTask
 from code_commit.git import ask_git
 from code_commit.interrupts import ENDING_SIGNALS, signals_blocked
@@ -78,7 +77,7 @@ class Cluster:
             return True
         if lack >= self.wait:
             raise ClusterError(
-                f"no worker for {duration(lack)} (--wait): start some, then rerun the same command to continue"
+                f"no worker for {duration(lack)} (--wait): start some; rerun the same command to continue"
             )
         if lack // _SECONDS_WITHOUT > self.told:
             self.told += 1
@@ -108,9 +107,7 @@ class Cluster:
         good = [worker for worker in self.client.nthreads() if worker not in bad]
         if not good:
             reasons = "; ".join(sorted({faults[-1] for faults in self._faults.values() if faults}))
-            raise ClusterError(
-                f"no usable worker is left: {reasons}; fix that, then rerun the same command to continue"
-            )
+            raise ClusterError(f"no usable worker is left: {reasons}; fix that and rerun the same command to continue")
         return [worker for worker in good if worker not in unfit] or good
 
     def blame(self, result: Result, unfit: dict[str, str]) -> bool:
@@ -151,12 +148,6 @@ class Cluster:
                 time.sleep(TICK)
             (self.bundles[task.place],) = self.client.scatter([source], hash=False)
         return self.bundles[task.place]
-
-    def forget(self, place: str) -> None:
-        """Let the workers remove their copies of a repository that has no tasks left."""
-        self.bundles.pop(place, None)
-        for worker in self.holders.pop(place, ()):
-            self.ask(worker, drop_copy, place)
 
 
 def unfit_reason(result: Result) -> str:

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -219,8 +219,10 @@ class Dispatcher:
             self._store.require_room()
             answer = self._cluster.ask(told, dask_worker.collect_logs)
             answer.add_done_callback(lambda answer: self._inbox.put(("collected", 0, answer)))
-        elif what == "collected":
-            self._keep_logs({} if told.cancelled() or told.exception() else told.result())
+        elif what == "collected" and not (told.cancelled() or told.exception()):
+            for logged, log in told.result().items():
+                if sent := self._sent.get(logged):
+                    self._store.keep(sent.task, log)
         elif sent and what == "begun":
             sent.is_running, sent.start = True, f"{self._fleet}-{number}"
             self._store.begin(sent.task.id, sent.start, sent.most, sent.continued)
@@ -240,11 +242,6 @@ class Dispatcher:
         if running := self._running:
             tasks = count(len(running), "running task")
             self._table.say(f"{tasks} may finish the current call and build; a second interrupt ends everything now")
-
-    def _keep_logs(self, logs: Mapping[int, bytes]) -> None:
-        for number, log in logs.items():
-            if sent := self._sent.get(number):
-                self._store.keep(sent.task, log)
 
     def _accept_result(self, number: int, sent: _QueuedTask) -> None:
         """Hand over the outcome of a task, or queue the task again: first if it lost its worker, else last."""
@@ -281,7 +278,10 @@ class Dispatcher:
 
     def _hand_over(self, task: FleetTask, outcome: TaskOutcome | None) -> None:
         self._left[task.place] -= 1
-        self._forget(task.place)
+        if not self._left[task.place]:  # its copies are not needed any more
+            self._cluster.bundles.pop(task.place, None)
+            for worker in self._cluster.holders.pop(task.place, ()):
+                self._cluster.ask(worker, dask_worker.drop_copy, task.place)
         lost = f"{_MOST_LOST} workers were lost while they ran this task"
         goes_on = self._store.take(task, outcome or TaskOutcome(task.ended(Status.MACHINE_FAILED, lost)))
         self._goes_on = goes_on and not self._is_drained
@@ -300,10 +300,6 @@ class Dispatcher:
             return False
         sent.continued += cost
         return self._budget.settle(number, cost, sent.need)
-
-    def _forget(self, place: str) -> None:
-        if not self._left[place]:
-            self._cluster.forget(place)
 
     def _is_tried_again(self, sent: _QueuedTask, result: Result | None) -> bool:
         """Tell the end of a task to its host's limiter; return whether the task waits because the host fails."""

@@ -139,9 +139,8 @@ def _land(out: Path, result: Result, options: FleetOptions, template: str, fetch
         stat = clone.ask("diff", "--no-ext-diff", "--no-textconv", "--stat", base, commit)
         text = _pull_request(folder, result, template, stat, told)
         write_own(folder / "pull-request.md", text.encode())
-        return Landing(
-            *facts, state, clone.add_branch(options.branch.replace("{id}", result.id), commit), str(path), told
-        )
+        branch = clone.add_branch(options.branch.replace("{id}", result.id), commit)
+        return Landing(*facts, state, branch, str(path), told)
     except LandError as error:
         return Landing(*facts, FAILED, message=str(error))
 
@@ -222,7 +221,11 @@ class _Clone:
         """Return the last of the commits on a newer base, "" where there is none, and the state."""
         if ask_git(["merge-base", "--is-ancestor", base, newer], self._path).returncode:
             return "", CONFLICTS  # a merge of another history would bring back what is gone
-        last, (options, variables) = newer, self._no_merge_programs()
+        asked = ["config", "-z", "--name-only", "--get-regexp", r"^merge\..*\.driver$"]
+        drivers = ask_git(asked, self._path).stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]
+        merges_itself = dict.fromkeys(drivers, "git merge-file -q %A %O %B")  # no driver or filter of the settings
+        options, variables = configured({**merges_itself, "merge.renormalize": "false"})
+        last = newer
         for commit, mail in self._made:
             words = [*options, "merge-tree", "--write-tree", last, commit]
             merged = ask_git(words, self._path, variables=variables)
@@ -234,13 +237,6 @@ class _Clone:
             if tree != self.ask("rev-parse", f"{last}^{{tree}}"):
                 last = self._commit(tree, last, mail)
         return ("", THERE) if last == newer else (last, ON_A_NEWER_BASE)
-
-    def _no_merge_programs(self) -> tuple[list[str], dict[str, str]]:
-        """Return options with which git merges texts itself, in place of the drivers and filters of the settings."""
-        asked = ["config", "-z", "--name-only", "--get-regexp", r"^merge\..*\.driver$"]
-        drivers = ask_git(asked, self._path).stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]
-        merges_itself = dict.fromkeys(drivers, "git merge-file -q %A %O %B")
-        return configured({**merges_itself, "merge.renormalize": "false"})
 
     def _commit(self, tree: str, parent: str, mail: bytes) -> str:
         message = _read_mail(mail)

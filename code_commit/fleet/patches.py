@@ -87,9 +87,8 @@ def make_patches(git: Repository, base: str, record: RunRecord, log: Path, apart
         told = f"By the build of: {shown(record.query)}"
         build, _ = mail(answered, tree, f"build.sh changed {listed(built)}", told)
     pairs = [row.split(b"\t")[:2] for row in counts]
-    return Patches(
-        changes, build, tree, *(sum(int(row[each]) for row in pairs if row[each].isdigit()) for each in (0, 1))
-    )
+    added, removed = (sum(int(row[each]) for row in pairs if row[each].isdigit()) for each in (0, 1))
+    return Patches(changes, build, tree, added, removed)
 
 
 def diff_of(mail: bytes) -> bytes:

@@ -49,7 +49,7 @@ def list_repositories(repositories: Sequence[str], folder: Path, values: Mapping
 
 
 def _place_and_name(repository: str, folder: Path) -> tuple[str, str]:
-    """Return what a repository's spellings share (host and path, or the real path), and its name, with a URL's owner."""
+    """Return what a repository's spellings share (host and path, or real path), and its name, a URL's with owner."""
     remote = _REMOTE.fullmatch(repository)
     path = remote["path"].rstrip("/").removesuffix(".git") if remote else ""
     if remote and remote["scheme"] != "file":
@@ -102,9 +102,8 @@ def _unfit_at(place: str, tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int,
         if is_folder(place) and ask_git(["rev-parse", "--git-dir"], Path(place)).returncode == 0:
             yield from _unfit_in(Path(place), dict(zip(commits, commits, strict=True)), tasks)
         else:
-            yield from (
-                (line, f"repository: {task.repository} is not a git repository") for line, task in tasks.items()
-            )
+            why = "is not a git repository"
+            yield from ((line, f"repository: {task.repository} {why}") for line, task in tasks.items())
         return
     little = ("-q", "--depth=1", "--filter=blob:none")
     with TemporaryDirectory() as folder:
@@ -141,9 +140,8 @@ def _unfit_in(path: Path, names: Mapping[str, str], tasks: Mapping[int, FleetTas
 
 def read_blobs(repository: Path, names: Sequence[str]) -> dict[str, bytes]:
     """Return the content of each file that is there, by its name for git: COMMIT:PATH, or the blob's own."""
-    answer = BytesIO(
-        ask_git(["cat-file", "--batch"], repository, "".join(f"{name}\n" for name in names).encode()).stdout
-    )
+    asked = "".join(f"{name}\n" for name in names).encode()
+    answer = BytesIO(ask_git(["cat-file", "--batch"], repository, asked).stdout)
     found = {}
     for name in names:
         if head := re.search(rb" (\w+) (\d+)$", answer.readline()):

@@ -38,9 +38,7 @@ LIMITS = settings_for(Facet.LIMIT)  # settings that may change without making it
 _NOT_IN_PROMPT = settings_for(Facet.LIMIT, Facet.BUILD, Facet.OUTPUT)
 """Settings that affect neither the prompt nor the answer."""
 
-NO_BUILD = (
-    f'{BUILD_SCRIPT} is missing: supply it as "build" of the task or of the defaults line (with -m: --build FILE)'
-)
+NO_BUILD = f'{BUILD_SCRIPT} is missing: supply it as "build" of the task or the defaults line (with -m: --build FILE)'
 
 Files = dict[str, str | None]
 
@@ -70,14 +68,10 @@ class FleetTask(BaseModel):
     build: Annotated[str, Field(description="the text of build.sh if the commit has none; never part of a patch")] = ""
     setup: Annotated[bool, Field(description="supply .gitignore's line /agent-config; never part of a patch")] = False
     overlay: Annotated[Files, Field(description="texts by path, null for a file to remove; never part of a patch")] = {}
-    verify: Annotated[
-        Files, Field(description="as overlay, but hidden: put over a green result, for one more build")
-    ] = {}
+    verify: Annotated[Files, Field(description="as overlay, but hidden: put over a green result and built again")] = {}
     sealed: Annotated[bool, Field(description="the clone holds nothing later than the commit")] = False
     task: Annotated[str, Field(description="the task of which this is one of several variants or trials")] = ""
-    label: Annotated[
-        str, Field(description="a name for this combination of settings, whose results are summed up separately")
-    ] = ""
+    label: Annotated[str, Field(description="a name for these settings, whose results are summed up separately")] = ""
     _list: Path = PrivateAttr(Path())
     _words: str = PrivateAttr("")
     _solution: Solution | None = PrivateAttr(None)

@@ -237,9 +237,8 @@ class _Run:
         """Build a green result again with the files that the run did not see; return the members that this changes."""
         self._processes.set_timeout(self._task.timeout)
         try:
-            commit = self._processes.git(
-                self._root, *PLAIN_GIT, "commit-tree", tree, "-p", self._commit, "-m", "The result"
-            )
+            words = ("commit-tree", tree, "-p", self._commit, "-m", "The result")
+            commit = self._processes.git(self._root, *PLAIN_GIT, *words)
             why = self._workshop.build(self._root, commit, self._task.overlay | self._task.verify).why
         except (NotSetUpError, EndedError) as error:
             if self._processes.is_unwanted:

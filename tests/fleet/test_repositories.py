@@ -38,7 +38,7 @@ def test_what_a_run_would_refuse_of_a_commit_is_known_without_a_clone(tmp_path):
     git(tmp_path, "init", "-q", "empty")
     tasks = read_tasks(make_list(tmp_path / "tasks.jsonl", *lines))
     told = sorted(f"{tasks[number].id}: {told}" for number, told in find_unfit(dict(enumerate(tasks))))
-    no_build = 'build.sh is missing: supply it as "build" of the task or of the defaults line (with -m: --build FILE)'
+    no_build = 'build.sh is missing: supply it as "build" of the task or the defaults line (with -m: --build FILE)'
     no_line = 'its .gitignore has no line /agent-config: "setup": true supplies it'
     no_modules = (
         'the commit has submodules, which a fleet does not fetch; to run without them: "overlay": {".gitmodules": null}'
