@@ -30,6 +30,7 @@ from code_commit.settings import ENVIRONMENT_PREFIX, KEYS_VARIABLE, Facet, setti
 from code_commit.status import Status
 from code_commit.terminal import shown
 
+K = TypeVar("K")
 T = TypeVar("T")
 GREEN, RED, CANNOT_RUN = "green", "red", "cannot run"
 BUILD_SETTINGS = settings_for(Facet.BUILD)
@@ -127,15 +128,17 @@ def _linked_keys() -> Iterator[str]:
         yield folder
 
 
-def ask_of_each(runs: Iterable[Mapping[str, Any]], question: Callable[..., T], *, is_elsewhere: bool) -> Iterator[T]:
-    """Yield the answer to a question about the settings of each run, which is asked once about equal ones."""
+def ask_of_each(
+    runs: Iterable[tuple[K, Mapping[str, Any]]], question: Callable[..., T], *, is_elsewhere: bool
+) -> Iterator[tuple[K, T]]:
+    """Yield each run's key and the answer to a question about its settings, which is asked once about equal ones."""
     known: dict[str, T] = {}
     with _linked_keys() as folder:
-        for settings in runs:
-            key = json.dumps(settings, sort_keys=True)
-            if key not in known:
-                known[key] = question(folder, settings, is_elsewhere=is_elsewhere)
-            yield known[key]
+        for key, settings in runs:
+            text = json.dumps(settings, sort_keys=True)
+            if text not in known:
+                known[text] = question(folder, settings, is_elsewhere=is_elsewhere)
+            yield key, known[text]
 
 
 def require_keys(tasks: Sequence[FleetTask]) -> None:

@@ -194,12 +194,8 @@ def _find_mistakes(options: FleetOptions, tasks: Mapping[int, FleetTask]) -> Ite
     for number, task in tasks.items():
         ways = with_defaults_of_user(_in_each_way(options._replace(trials=1), [task]), own)
         runs += [(0 if options.task else number, limit | way.settings) for way in ways]  # no line has settings then
-    found = ask_of_each(
-        (settings for _, settings in runs), find_llm_problems, is_elsewhere=options.scheduler is not None
-    )
-    yield from dict.fromkeys(
-        (number, each) for (number, _), told in zip(runs, found, strict=True) for each in map(in_fleet_words, told)
-    )
+    found = ask_of_each(runs, find_llm_problems, is_elsewhere=options.scheduler is not None)
+    yield from dict.fromkeys((number, each) for number, told in found for each in map(in_fleet_words, told))
 
 
 def _print_history(options: FleetOptions, repository: Path) -> int:
@@ -300,9 +296,8 @@ def _listed(options: FleetOptions) -> list[FleetTask]:
     file, purpose = options.repositories, "write a path or URL on each line"
     is_stdin = file == "-"
     text = require_text(sys.stdin.buffer.read(), "-", purpose) if is_stdin else read_text(Path(file), purpose, file)
-    folder = Path() if is_stdin else Path(file).parent
     values = {"query": task, "setup": True, **_builds_of(options)}
-    return parse_tasks(list_repositories(text.split("\n"), folder, values), file, look)
+    return parse_tasks(list_repositories(text.split("\n"), Path(file).parent, values), file, look)
 
 
 def _do(options: FleetOptions, chosen: list[FleetTask], listed: set[str], out: Path) -> int:
@@ -349,9 +344,9 @@ def _do(options: FleetOptions, chosen: list[FleetTask], listed: set[str], out: P
 
 def _price(options: FleetOptions, tasks: Sequence[FleetTask]) -> dict[str, tuple[float, int]]:
     """Return by task what `Budget` takes as the cost of answers, none without a limit."""
-    runs, is_elsewhere = (task.settings for task in tasks), options.scheduler is not None
-    answers = ask_of_each(runs, price_answers, is_elsewhere=is_elsewhere)
-    return {} if options.max_cost is None else dict(zip((task.id for task in tasks), answers, strict=True))
+    runs = ((task.id, task.settings) for task in tasks)
+    answers = ask_of_each(runs, price_answers, is_elsewhere=options.scheduler is not None)
+    return {} if options.max_cost is None else dict(answers)
 
 
 def _dearest(tasks: Sequence[FleetTask], earlier: Mapping[str, Result]) -> dict[str, float]:

@@ -60,7 +60,7 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
         start = f"{event} {cost_in_log(log)!r}"
         is_drained = partial(_drained.__contains__, fleet)
         supervision = TaskSupervision(is_wanted, keep, hidden, start, is_drained)
-        outcome = run_task(task, source, _place(worker, fleet), max_cost, supervision, log)
+        outcome = run_task(task, source, Path(worker.local_directory, fleet), max_cost, supervision, log)
         if outcome.log or not kept.exists():
             _keep(kept, outcome.log or packed({}, {STARTS: starts_file(kept, event, is_over=True)}))
     except Exception as error:  # noqa: BLE001 - a full disk of the worker, or a bug, is this task's end alone
@@ -106,10 +106,6 @@ def _tls_keys(worker: Any) -> list[str]:
     return sorted({key for key in keys if key and os.path.isfile(key)})  # noqa: PTH113 - a key itself is no file's name
 
 
-def _place(worker: Any, fleet: str) -> Path:
-    return Path(worker.local_directory, fleet)
-
-
 def _kept_logs(workers: Path, fleet: str) -> Path:
     """Return the folder, among those of workers, with the logs of a fleet: it outlives the workers and the client."""
     return workers / f"{fleet.rpartition('-')[0]}-logs"
@@ -135,11 +131,12 @@ def rescue_logs(workers: Path, fleet: str) -> None:
 
 def drop_copy(fleet: str, url: str, dask_worker: Any) -> None:
     """Remove a worker's copy of a repository that the fleet has no more tasks of."""
-    Thread(target=shutil.rmtree, args=[copy_path(_place(dask_worker, fleet), url), True], daemon=True).start()
+    copy = copy_path(Path(dask_worker.local_directory, fleet), url)
+    Thread(target=shutil.rmtree, args=[copy, True], daemon=True).start()
 
 
 def drop_copies(fleet: str, dask_worker: Any) -> None:
-    shutil.rmtree(_place(dask_worker, fleet), ignore_errors=True)
+    shutil.rmtree(Path(dask_worker.local_directory, fleet), ignore_errors=True)
 
 
 def kept_logs(fleet: str, dask_worker: Any) -> dict[str, bytes]:

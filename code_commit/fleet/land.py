@@ -19,7 +19,6 @@ from itertools import count
 from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 from code_commit.commands.results import Result, read_lines
 from code_commit.errors import NotSetUpError
@@ -239,9 +238,9 @@ class _Clone:
         return ("", THERE) if last == newer else (last, ON_A_NEWER_BASE)
 
     def _commit(self, tree: str, parent: str, mail: bytes) -> str:
-        message = _read_mail(mail)
-        dates = {"GIT_AUTHOR_DATE": message.date, "GIT_COMMITTER_DATE": message.date}
-        text = f"{message.title}\n\n{message.verdict}\n{message.words}".strip().encode() + b"\n"
+        date, title, verdict, words = _read_mail(mail)
+        dates = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
+        text = f"{title}\n\n{verdict}\n{words}".strip().encode() + b"\n"
         return self.ask("commit-tree", tree, "-p", parent, "-F", "-", stdin=text, **dates)
 
     def add_branch(self, name: str, commit: str) -> str:
@@ -255,32 +254,21 @@ class _Clone:
         raise AssertionError
 
 
-class _Mail(NamedTuple):
-    date: str
-    title: str
-    verdict: str
-    words: str
-
-
-def _read_mail(content: bytes) -> _Mail:
-    """Return the parts of a patch's mail; the LLM's words are indented, as in the mail."""
+def _read_mail(content: bytes) -> tuple[str, str, str, str]:
+    """Return the date, the title, the verdict and the LLM's words in a patch's mail, these indented as in the mail."""
     mail = email.message_from_bytes(content, policy=email.policy.default)
     body = content.partition(b"\n\n")[2].partition(b"\n---\n")[0].decode("utf-8", "replace")
     verdict, _, words = body.partition("\n")
-    return _Mail(str(mail["Date"]), str(mail["Subject"]).removeprefix("[PATCH] "), verdict, words)
+    return str(mail["Date"]), str(mail["Subject"]).removeprefix("[PATCH] "), verdict, words
 
 
 def _pull_request(folder: Path, result: Result, template: str, stat: str, told: str) -> str:
     """Return the title and the text of a pull request; the LLM's words are indented: they are no markup there."""
-    message = _read_mail(read_regular_file(folder / "changes.patch"))
+    _, title, verdict, words = _read_mail(read_regular_file(folder / "changes.patch"))
     build = "A `build.sh` of the fleet's list" if result.is_build_supplied else "`build.sh`"
     where = f"{build} passed on {result.commit[:12]} with this change{f'; {told}' if told else ''}."
     solved = " So did a build with tests that the LLM did not see." if result.verified else ""
-    parts = {
-        "title": message.title,
-        "verdict": f"{message.verdict}. {where}{solved}",
-        "words": message.words.strip("\n"),
-    }
+    parts = {"title": title, "verdict": f"{verdict}. {where}{solved}", "words": words.strip("\n")}
     return Template(template).safe_substitute(parts, diffstat=stat, id=result.id, commit=result.commit)
 
 

@@ -108,10 +108,11 @@ def test_the_folder_of_the_keys_is_named_and_one_key_is_enough_for_all(tmp_path,
 def test_an_answer_s_cost_is_known_by_the_model_the_settings_and_the_key_that_is_here(monkeypatch):
     priced = {"model": "chat:fake", "prices": {"fake": {"input": 0.0, "output": 500.0}}}
     runs = [priced, priced | {"max_output_tokens": 1000, "max_repairs": 0}, {"model": "replay:x"}, {}, priced]
-    found = ask_of_each(runs, price_answers, is_elsewhere=True)
-    assert list(found) == [(4.0, 4), (0.5, 1), (0.0, 4), (0.0, 4), (4.0, 4)]
+    found = ask_of_each(enumerate(runs), price_answers, is_elsewhere=True)
+    assert list(found) == [*enumerate([(4.0, 4), (0.5, 1), (0.0, 4), (0.0, 4), (4.0, 4)])]
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test-0123456789")
-    (here,), (elsewhere,) = (ask_of_each([{}], price_answers, is_elsewhere=each) for each in (False, True))
+    (here,), (elsewhere,) = (ask_of_each([("", {})], price_answers, is_elsewhere=each) for each in (False, True))
+    here, elsewhere = here[1], elsewhere[1]
     assert here[0] > elsewhere[0] == 0.0, "the model of the key that is found, where none is named"
 
 
