@@ -46,26 +46,19 @@ _SECONDS_FOR_A_RESULT, _SECONDS_FOR_LOGS = 120, 60
 
 @dataclass(slots=True)
 class _QueuedTask:
-    """A task that waits, or was sent to a worker.
-
-    `failed` counts its runs that ended by its host's failure, `lost` the workers that were lost with it or failed;
-    those that could not begin it are `unfit` for it, each with the reason. `need` is the cost of its next call if its
-    limit was too low for that; `spent` is the cost of its runs before it was sent, `continued` the cost of the run that
-    it continues, `most` what that may cost in all. `start` names the start that a worker has begun, and whose end is
-    not known.
-    """
+    """A task that waits, or was sent to a worker."""
 
     task: FleetTask
-    lost: int = 0
-    unfit: dict[str, str] = field(default_factory=dict)
-    need: float = 0.0
-    spent: float = 0.0
-    continued: float = 0.0
-    most: float | None = None
-    start: str = ""
+    lost: int = 0  # workers that were lost with it, or failed
+    unfit: dict[str, str] = field(default_factory=dict)  # workers that could not begin it, each with the reason
+    need: float = 0.0  # the cost of its next call, if its limit was too low for that
+    spent: float = 0.0  # the cost of its runs before it was sent
+    continued: float = 0.0  # the cost of the run that it continues
+    most: float | None = None  # what that run may cost in all
+    start: str = ""  # the start that a worker has begun, and whose end is not known
     future: "Future[TaskOutcome | None] | None" = None
     is_running: bool = False
-    failed: int = 0
+    failed: int = 0  # runs that ended by its host's failure
 
     def needs(self, budget: Budget) -> Demand:
         own: float | None = self.task.settings.get("max_cost")

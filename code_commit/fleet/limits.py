@@ -18,19 +18,14 @@ _MOST_PAUSES = 12  # pauses for a host that has answered: an hour and ten minute
 
 
 class Demand(NamedTuple):
-    """The money that a task can use, in US dollars.
-
-    `limit` is what is left of its own `max_cost`, `spent` the cost of its run so far, `call` the cost of its next call
-    where that is known. `answer` is the cost of the shortest useful answer, and `attempts` are the answers that it may
-    ask for.
-    """
+    """The money that a task can use, in US dollars."""
 
     host: str
-    limit: float | None = None
-    spent: float = 0.0
-    call: float = 0.0
-    answer: float = 0.0
-    attempts: int = 1
+    limit: float | None = None  # what is left of its own `max_cost`
+    spent: float = 0.0  # the cost of its run so far
+    call: float = 0.0  # the cost of its next call where that is known
+    answer: float = 0.0  # the cost of the shortest useful answer
+    attempts: int = 1  # the answers that it may ask for
 
 
 class Budget:

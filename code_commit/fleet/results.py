@@ -61,22 +61,18 @@ class TaskOutcome(NamedTuple):
 
 @dataclass(slots=True)
 class FleetTotals:
-    """Sums over the results of so many tasks, and the costs of all runs, but for those of `unknown_costs` tasks.
-
-    `built` counts those with a build.patch. The attempts are those of each task's latest run: `has_more_runs` says that
-    there were others.
-    """
+    """Sums over the results of so many tasks, and the costs of all runs, but for those of `unknown_costs` tasks."""
 
     tasks: int
     done: int = 0
     green: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
-    attempts: int = 0
+    attempts: int = 0  # of the latest run of each task
     cost_usd: float = 0.0
     unsettled_usd: float = 0.0
     unknown_costs: int = 0
-    built: int = 0
-    has_more_runs: bool = False
+    built: int = 0  # tasks with a build.patch
+    has_more_runs: bool = False  # than the latest ones
 
     def add(self, result: Result) -> None:
         self.done += 1

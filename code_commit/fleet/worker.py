@@ -59,17 +59,13 @@ _UNVERIFIED = "green, but not verified by the build with the hidden files: "
 
 
 class TaskSupervision(NamedTuple):
-    """Callbacks to the sender of a task: `is_wanted` tells whether to continue, `logged` gets the log as it grows.
+    """The words of a task's sender on how to do it, and its callbacks."""
 
-    `is_drained` tells whether to end before the next call to an LLM. `hidden` are files that a sandbox hides from
-    builds, if they exist here. `start` is the line for this start in its log, as `starts_file` takes it.
-    """
-
-    is_wanted: Callable[[], bool] = lambda: True
-    logged: Callable[[bytes], object] = lambda _: None
-    hidden: Sequence[str | Path] = ()
-    start: str = ""
-    is_drained: Callable[[], bool] = lambda: False
+    is_wanted: Callable[[], bool] = lambda: True  # whether to continue
+    logged: Callable[[bytes], object] = lambda _: None  # gets the log as it grows
+    hidden: Sequence[str | Path] = ()  # files that a sandbox hides from builds, if they exist here
+    start: str = ""  # the line for this start in its log, as `starts_file` takes it
+    is_drained: Callable[[], bool] = lambda: False  # whether to end before the next call to an LLM
 
 
 def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take

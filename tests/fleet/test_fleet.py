@@ -103,15 +103,20 @@ def test_a_key_that_is_missing_here_is_told_once_before_anything_is_cloned(forke
     ]
 
 
-@pytest.mark.slow
-def test_an_llm_that_chooses_the_files_first_is_of_the_task_too(cluster, tmp_path):
+def run_choosing(cluster, tmp_path, **settings):
+    """Run a fleet of a task whose LLM chooses the files first, in a repository that is too long to go in whole."""
     root = make_repository(tmp_path / "one")
     (root / "long.txt").write_text("too long to go in whole\n" * 4000)
     git(root, "add", "-A")
     git(root, "commit", "-qm", "long")
-    line = task("one", root, make_answers(tmp_path / "answers", "^^^files\nok.txt\n^^^end\n", RIGHT))
-    line["settings"]["rollup"] = "select"
-    done = cluster.run_fleet(make_list(tmp_path / "tasks.jsonl", line))
+    answers = make_answers(tmp_path / "answers", "^^^files\nok.txt\n^^^end\n", RIGHT)
+    line = task("one", root, answers, settings={"rollup": "select", **settings})
+    return cluster.run_fleet(make_list(tmp_path / "tasks.jsonl", line))
+
+
+@pytest.mark.slow
+def test_an_llm_that_chooses_the_files_first_is_of_the_task_too(cluster, tmp_path):
+    done = run_choosing(cluster, tmp_path)
     assert done.returncode == 0, done.stderr
     record = load_run_record((tmp_path / "out/one/run.json").read_bytes())
     assert (record.command, record.choice.cost_usd) == ("run", 0.0)
@@ -122,13 +127,7 @@ def test_an_llm_that_chooses_the_files_first_is_of_the_task_too(cluster, tmp_pat
 
 @pytest.mark.slow
 def test_files_chosen_for_a_run_that_cannot_begin_are_no_green_task(cluster, tmp_path):
-    root = make_repository(tmp_path / "one")
-    (root / "long.txt").write_text("too long to go in whole\n" * 4000)
-    git(root, "add", "-A")
-    git(root, "commit", "-qm", "long")
-    line = task("one", root, make_answers(tmp_path / "answers", "^^^files\nok.txt\n^^^end\n", RIGHT))
-    line["settings"] |= {"rollup": "select", "context_window": 3_000}
-    done = cluster.run_fleet(make_list(tmp_path / "tasks.jsonl", line))
+    done = run_choosing(cluster, tmp_path, context_window=3_000)
     assert done.returncode == 1, done.stderr
     assert results(tmp_path)["one"]["status"] == "llm_error"
     assert "does not fit" in results(tmp_path)["one"]["message"]

@@ -121,21 +121,6 @@ def test_what_a_task_supplies_is_there_for_the_run_and_in_no_patch(tmp_path):
     assert git(root, "show", "--format=", "--name-only") == "ok.txt\n"
 
 
-def test_nothing_is_supplied_through_a_link_of_the_commit(tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    root = make_repository(tmp_path / "one")
-    (root / "link").symlink_to(tmp_path / "elsewhere")
-    git(root, "add", "-A")
-    git(root, "commit", "-qm", "link")
-    line = FleetTask(**task("a", root, "replay:x", overlay={"link/x": "x"}))
-    result = run_task(line, Source(str(root)), tmp_path / "place", None, TaskSupervision()).result
-    assert (result.exit_code, result.message) == (
-        2,
-        "the task's file link/x is behind a symbolic link: name its real path",
-    )
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
 @pytest.mark.slow
 def test_the_mail_merges_where_the_base_has_moved(tmp_path):
     root, outcome = do(tmp_path, RIGHT, "grep -q '^ok$' ok.txt")

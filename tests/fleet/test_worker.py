@@ -365,10 +365,13 @@ def test_a_verification_build_that_ends_by_an_error_leaves_record_and_patch(tmp_
 
 def test_nothing_is_supplied_through_a_link(tmp_path):
     root = make_repository(tmp_path / "repository")
-    (root / "conf").symlink_to(".git")
+    (tmp_path / "elsewhere").mkdir()
     config = (root / ".git/config").read_bytes()
-    with pytest.raises(NotSetUpError, match="conf/config is behind a symbolic link"):
-        put_files(root, {"conf/config": "[core]\n"})
+    for name, target in (("conf", ".git"), ("link", tmp_path / "elsewhere")):
+        (root / name).symlink_to(target)
+        with pytest.raises(NotSetUpError, match=f"{name}/config is behind a symbolic link: name its real path"):
+            put_files(root, {f"{name}/config": "[core]\n"})
+    assert list((tmp_path / "elsewhere").iterdir()) == []
     put_files(root, {"a/b/c.txt": "c\n"})
     assert (root / ".git/config").read_bytes() == config
     assert (root / "a/b/c.txt").read_text() == "c\n"
