@@ -62,10 +62,10 @@ class FleetOptions(NamedTuple):
     at_once: Annotated[int | None, "N", "tasks at a time (default: 2 for each core)", _N] = None
     scheduler: Annotated[str | None, "ADDRESS", "use the Dask cluster with this scheduler"] = None
     wait: Annotated[
-        float | None, "SECONDS", "wait so long for a worker (default: forever) or a scheduler (default: 120)", _SECONDS
+        float | None, "SECONDS", "wait this long for a worker (default: forever) or scheduler (default: 120)", _SECONDS
     ] = None
     insecure: Annotated[bool, "", "use a cluster even if a build could take it over"] = False
-    max_cost: Annotated[float | None, "USD", "limit for all tasks: start none that could exceed it", _USD] = None
+    max_cost: Annotated[float | None, "USD", "limit for all tasks together: start none that may exceed it", _USD] = None
     max_failures: Annotated[
         int | None, "N", "stop after N failures (default: if the first 20 all fail; 5 with --from-history)", _N
     ] = None
