@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import replace
@@ -49,7 +50,7 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
         worker.log_event(fleet, [what, number, worker.address])
 
     def keep(log: bytes) -> None:
-        _logs[fleet][number] = log
+        _logs[fleet][number] = time.monotonic(), log
         _keep(kept, log)
         tell("logged")
 
@@ -70,13 +71,13 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
     return outcome._replace(result=replace(outcome.result, worker=worker.address, start=event))
 
 
-_logs: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
-"""By fleet and task: what a worker's tasks have logged since the client asked."""
+_logs: defaultdict[str, dict[int, tuple[float, bytes]]] = defaultdict(dict)
+"""By fleet and task: what a worker's tasks have logged since the client asked, and when."""
 _ended: set[str] = set()  # the fleets that do not go on
 _drained: set[str] = set()  # the fleets whose tasks make no more calls, and none of whose tasks begins
 
 
-def collect_logs(fleet: str) -> dict[int, bytes]:
+def collect_logs(fleet: str) -> dict[int, tuple[float, bytes]]:
     logs = _logs[fleet]
     return {number: logs.pop(number) for number in list(logs)}
 

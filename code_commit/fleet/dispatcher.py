@@ -58,6 +58,7 @@ class _QueuedTask:
     start: str = ""  # the start that a worker has begun, and whose end is not known
     future: "Future[TaskOutcome | None] | None" = None
     is_running: bool = False
+    logged: float = 0.0  # when its worker made the log that is kept, by the worker's clock
     failed: int = 0  # runs that ended by its host's failure
 
     def needs(self, budget: Budget) -> Demand:
@@ -154,11 +155,10 @@ class Dispatcher:
 
     def _give_up(self) -> list[FleetTask]:
         """Return the tasks that are not done, and free the money reserved for them."""
-        for sent in self._sent.values():
+        for number, sent in self._sent.items():
             self._lose(sent)
-        costs = {number: self._store.paid_for(sent.task) - sent.spent for number, sent in self._sent.items()}
-        for number, cost in ({self._last: 0.0} | costs).items():
-            self._budget.release(number, cost)
+            self._budget.release(number, self._store.paid_for(sent.task) - sent.spent)
+        self._budget.release(self._last, 0.0)  # of a task that could not be sent
         waiting = (sent for each in self._waiting.values() for sent in each)
         tasks = [sent.task for sent in (*self._sent.values(), *waiting)]
         self._sent.clear()
@@ -197,7 +197,7 @@ class Dispatcher:
         sent.most = sent.task.settings.get("max_cost") if limit is None else limit
         arguments = (sent.task, self._cluster.source_of(sent.task), limit, log, self._fleet, number, __version__)
         workers = self._cluster.fit_workers(sent.unfit)
-        sent.is_running = False
+        sent.is_running, sent.logged = False, 0.0
         sent.future = self._client.submit(
             dask_worker.on_worker, *arguments, key=(self._fleet, number), pure=False, workers=workers
         )
@@ -213,8 +213,9 @@ class Dispatcher:
             answer = self._cluster.ask(told, dask_worker.collect_logs)
             answer.add_done_callback(lambda answer: self._inbox.put(("collected", 0, answer)))
         elif what == "collected" and not (told.cancelled() or told.exception()):
-            for logged, log in told.result().items():
-                if sent := self._sent.get(logged):
+            for logged, (when, log) in told.result().items():
+                if (sent := self._sent.get(logged)) and when > sent.logged:  # answers may overtake each other
+                    sent.logged = when
                     self._store.keep(sent.task, log)
         elif sent and what == "begun":
             sent.is_running, sent.start = True, f"{self._fleet}-{number}"

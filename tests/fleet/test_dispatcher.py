@@ -223,18 +223,19 @@ def test_what_a_start_may_cost_is_told_before_it_costs_it(dispatcher):
 
 
 def test_each_log_that_has_grown_is_fetched_and_kept_once_there_is_room(dispatcher):
-    answers = [Future(), Future(), Future()]
+    answers = [Future() for _ in range(4)]
     asked = iter(answers)
     dispatcher._cluster = SimpleNamespace(ask=lambda *_: next(asked))
     dispatcher._sent[1] = sent = queued()
     for _ in answers:
         dispatcher._attend("logged", 1, "worker")
-    answers[1].set_result({1: b"a later log", 2: b"of a task that has ended"})
-    answers[0].set_exception(OSError("the worker is lost"))
-    answers[2].cancel()
+    answers[1].set_result({1: (7.5, b"a later log"), 2: (7.6, b"of a task that has ended")})
+    answers[0].set_result({1: (7.4, b"a log that was overtaken")})
+    answers[2].set_exception(OSError("the worker is lost"))
+    answers[3].cancel()
     for _ in answers:
         dispatcher._attend(*dispatcher._inbox.get_nowait())
-    assert dispatcher.told == [("require_room",)] * 3 + [("keep", sent.task, b"a later log")]
+    assert dispatcher.told == [("require_room",)] * 4 + [("keep", sent.task, b"a later log")]
 
 
 def test_what_a_task_has_cost_is_neither_counted_twice_nor_lost(dispatcher):
