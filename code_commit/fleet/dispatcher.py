@@ -146,6 +146,7 @@ class Dispatcher:
                 self._attend(*self._inbox.get(timeout=1))
             except Empty:
                 self._cluster.has_worker()
+                self._store.require_room()
                 if self._is_drained and not self._running:
                     break
             self._send_more()

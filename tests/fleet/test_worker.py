@@ -440,7 +440,7 @@ def test_an_unwanted_task_comes_back_and_goes_on_elsewhere(attempt, step, tmp_pa
         interrupted = done.result(timeout=300)
     server.go.set()
     assert not processes_with(str(tmp_path))
-    assert (interrupted.result.status, interrupted.result.exit_code) == ("interrupted", 130)
+    assert (interrupted.result.status, interrupted.result.exit_code) == ("interrupted", 143)
     answered = attempt - (step == "call")
     worst = 0.5 if step == "call" else 0.0
     costs = (interrupted.result.cost_usd, interrupted.result.unsettled_usd)
