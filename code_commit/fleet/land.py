@@ -11,7 +11,7 @@ it. Equal commits have equal names, so a landing that was killed is found again.
 import email
 import email.policy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -99,6 +99,8 @@ def land_results(
         among = " among those of --only and --group" if options.only or options.group else ""
         raise NotSetUpError(f"{out} has no green result{among}: nothing can land")
     final = {name: each for name, each in done.items() if each.state in (ON_ITS_BASE, ON_A_NEWER_BASE, THERE, NOTHING)}
+    if not options.author:
+        _require_identity(out, (result for result in chosen if result.patch and result.id not in final))
     fetched = set[Path]()
     for result in chosen:
         landing = final.get(result.id)
@@ -115,6 +117,17 @@ def _require_branch(out: Path, name: str) -> None:
         raise NotSetUpError(f"--branch {shown(name)}: only {{id}} is filled in, not {shown(found[0])}")
     if ask_git(["check-ref-format", f"refs/heads/{example}"], out).returncode:
         raise NotSetUpError(f"--branch {shown(name)}: git does not allow a branch of this name; choose another")
+
+
+def _require_identity(out: Path, chosen: Iterable[Result]) -> None:
+    """Raise NotSetUpError where git would refuse a commit, for want of an author or a committer."""
+    places = (Path(result.path or result.repository) for result in chosen)
+    for place in dict.fromkeys(place if place.is_dir() else out for place in places):
+        if not all(_knows(place, role) for role in ("AUTHOR", "COMMITTER")):
+            raise NotSetUpError(
+                f"git does not know who commits in {shown(str(place))}: set user.name and user.email there,"
+                " or name the author with --author 'NAME <MAIL>'"
+            )
 
 
 def _land(out: Path, result: Result, options: FleetOptions, template: str, fetched: set[Path]) -> Landing:
@@ -188,10 +201,14 @@ def _identity(folder: Path, author: str) -> dict[str, str]:
     if not author:
         return {}
     name, _, address = author.rpartition(" ")
-    has_committer = ask_git(["var", "GIT_COMMITTER_IDENT"], folder).returncode == 0
     pairs = (("NAME", name), ("EMAIL", address.strip("<>")))
-    roles = ("AUTHOR",) if has_committer else ("AUTHOR", "COMMITTER")
+    roles = ("AUTHOR",) if _knows(folder, "COMMITTER") else ("AUTHOR", "COMMITTER")
     return {f"GIT_{role}_{part}": value for role in roles for part, value in pairs}
+
+
+def _knows(folder: Path, role: str) -> bool:
+    """Tell whether git knows the author or the committer of a commit there, by its settings or by variables."""
+    return ask_git(["var", f"GIT_{role}_IDENT"], folder).returncode == 0
 
 
 class _Clone:

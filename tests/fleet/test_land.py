@@ -159,8 +159,8 @@ def test_author_and_committer_are_those_of_git_commit(fleet, tmp_path, monkeypat
         monkeypatch.delenv(f"GIT_{name}")
     for name, value in ({"HOME": str(tmp_path)} | by_count({"user.useConfigOnly": "true"})).items():
         monkeypatch.setenv(name, value)
-    refused = fleet.land()["docs"]
-    assert (refused.state, "Please tell me who you are" in refused.message) == ("failed", True)
+    with pytest.raises(NotSetUpError, match=r"git does not know who commits in .*docs: set user.name"):
+        fleet.land()
     assert git(other, "branch", "--list", "fleet/*") == ""
     fleet.land(author="Ann Other <ann@example.org>")
     assert git(other, *who, "fleet/docs").strip() == "Ann Other ann@example.org, Ann Other ann@example.org"
