@@ -21,13 +21,14 @@ from code_commit.verify.placeholders import COMMENT, find_placeholder
 
 _LEAST_LOST = 6  # lines in one place
 _LEAST_DISTINCT = 4  # of these
+_LEAST_BY_DOTS = 2  # lines where dots stand in each line instead
 _MOST_INSTEAD = 3  # lines that stand there instead
 _MOST_CHANGED = 5  # lines beside them that the answer changed, on either side
 _LIKE = 0.6  # the ratio of difflib from which a line is a changed one
 _LONGEST_LINE = 400
 _LONGEST_LEXED = 300_000  # characters
 _DIRECTIVES = (("Preproc",), ("PreprocFile",))  # pygments' kinds of comments that are none
-_WORD = regex(r"[^\W\d_]")
+_WORD, _ELLIPSIS = regex(r"[^\W\d_]"), regex(r"\.{3}|\u2026")
 _DOTS = r"(?:\.{3,}|[\u2026\u22ee\u22ef]+)"
 # dots beside nothing but punctuation, dots with a blank behind them, and dots at both ends
 _DOTTED = regex(rf"\W*{_DOTS}\W*|[^\w.\u2026]*{_DOTS}(?=\W*\s).*|[^\w.\u2026]*{_DOTS}.*{_DOTS}\W*")
@@ -91,8 +92,8 @@ def find_omissions(files: Sequence[ChangedFile]) -> Iterator[Omission]:
 def _only_replace(edits: Sequence[Edit]) -> bool:
     """Tell whether edits take hardly more lines than they put there, and move none: no place has lost its lines.
 
-    A place that has lost them has at least six lines fewer and at most three more. Lines that both contents have once
-    stand around it; if none is moved, they are in the same order, and the edits between them make up the difference.
+    A place that has lost them without dots has at least six lines fewer and at most three more. Lines that both have
+    once stand around it; if none is moved, they are in the same order, and the edits between make up the difference.
     """
     taken, put, fewer = set[str](), set[str](), 0
     for edit in edits:
@@ -103,7 +104,8 @@ def _only_replace(edits: Sequence[Edit]) -> bool:
         taken.update(filter(None, old))
         put.update(new)
     is_known = edits and not any(edit.last for edit in edits)
-    return bool(is_known) and fewer < _LEAST_LOST - _MOST_INSTEAD and taken.isdisjoint(put)
+    can_be = fewer >= _LEAST_LOST - _MOST_INSTEAD or any(map(_ELLIPSIS.search, put))
+    return bool(is_known) and not can_be and taken.isdisjoint(put)
 
 
 class _Lost:
@@ -137,20 +139,24 @@ class _Gap(NamedTuple):
 
 
 def _find_place(path: str, old_text: str, new_text: str, lost: _Lost) -> Omission | None:
-    if len({*old_text.split("\n")} - {*new_text.split("\n")}) < _LEAST_DISTINCT:
+    had, put = ({*text.split("\n")} for text in (old_text, new_text))
+    has_dots = any(map(_ELLIPSIS.search, put - had))
+    if len(had - put) < (_LEAST_BY_DOTS if has_dots else _LEAST_DISTINCT):
         return None
     old, new = _stripped(old_text), _stripped(new_text)
-    for gap in chain.from_iterable(_trimmed(old, new, wide) for wide in _gaps(old, new)):
+    gaps = _gaps(old, new, _LEAST_BY_DOTS if has_dots else _LEAST_LOST)
+    for gap in chain.from_iterable(_trimmed(old, new, wide) for wide in gaps):
         instead = [number for number in range(*gap.new) if new[number]]
         gone = [number for number in range(*gap.old) if _WORD.search(old[number])]
-        if not 0 < len(instead) <= _MOST_INSTEAD or len(gone) < _LEAST_LOST:
+        least = _LEAST_BY_DOTS if all(_ELLIPSIS.search(new[number]) for number in instead) else _LEAST_LOST
+        if not 0 < len(instead) <= _MOST_INSTEAD or len(gone) < least:
             continue
         lines = old[slice(*gap.old)]
         instead = [number for number in instead if not _is_cut(new[number], lines)]
         comments = _comment_lines(path, old_text, gap.old)
         gone = [number for number in gone if number not in comments]
         is_lost = sum(lost(old[number]) for number in gone)
-        if not instead or is_lost < _LEAST_LOST or 10 * is_lost < 9 * len(gone):
+        if not instead or is_lost < least or 10 * is_lost < 9 * len(gone):
             continue
         comments = _comment_lines(path, new_text, gap.new)
         is_alone = len(instead) == 1
@@ -174,12 +180,12 @@ def _find_emptied(path: str, old: str, new: str, lost: _Lost) -> Omission | None
     return Omission(path, 0, "", gone[0] + 1, gone[-1] + 1) if len(gone) >= _LEAST_OF_ALL else None
 
 
-def _gaps(old: Sequence[str], new: Sequence[str]) -> Iterator[_Gap]:
+def _gaps(old: Sequence[str], new: Sequence[str], least: int) -> Iterator[_Gap]:
     """Yield what lies between the lines that both contents have once, in the same order."""
     named = [[line or object() for line in lines] for lines in (old, new)]  # blank lines are like no others
     kept = [(-1, -1), *anchors(*named), (len(old), len(new))]
     for (old_start, new_start), (old_stop, new_stop) in pairwise(kept):
-        if old_stop - old_start > _LEAST_LOST and new_stop - new_start > 1:
+        if old_stop - old_start > least and new_stop - new_start > 1:
             yield _Gap((old_start + 1, old_stop), (new_start + 1, new_stop))
 
 
@@ -268,7 +274,8 @@ def _begins_as_code(line: str, path: str, form: str) -> bool:
     lexer = lexer_of(path)
     kinds = (kind for _, kind, said in lexer.get_tokens_unprocessed(f"{line}\n") if said.strip()) if lexer else ()
     first = next(iter(kinds), ())
-    is_command = first[:1] == ("Keyword",) or first[:2] == ("Name", "Builtin")
+    is_constant = form == "word" and first == ("Keyword", "Constant")  # such as `undefined`: no line of code alone
+    is_command = (first[:1] == ("Keyword",) and not is_constant) or first[:2] == ("Name", "Builtin")
     return first[:2] == ("Literal", "String") or (is_command and form != "sentence")
 
 

@@ -92,6 +92,25 @@ def test_a_comment_inside_of_what_is_no_code_is_one_too(path, start, line):
     assert [found.text for found in omitted(f"{kept}{line}\n", f"{kept}{lost}", path)] == [line.strip()]
 
 
+SHORT = "const a = 1;\nfunction f() {\n  const b = a + 1;\n  return b;\n}\nrun();\n"
+
+
+@pytest.mark.parametrize("line", ["// ... wie gehabt ...", "// \u2026", "  ...el resto...", "/* ... (f) */"])
+def test_dots_stand_for_two_lines_too(line):
+    new = SHORT.replace("  const b = a + 1;\n  return b;", line).replace("a = 1", "a = 2")
+    assert [(found.first, found.last) for found in omitted(new, SHORT, "a.js")] == [(3, 4)]
+    edit = Edit("  const b = a + 1;\n  return b;\n", f"{line}\n")
+    edited = ChangedFile("a.js", SHORT, SHORT.replace(edit.find, edit.replacement), (edit,))
+    assert [found.text for found in find_omissions([edited])] == [line.strip()]
+
+
+@pytest.mark.parametrize(
+    "line", ["  // nothing to add", "  return [...rest];", "  return sum(...args);", "  log('waiting...');"]
+)
+def test_two_lines_may_become_a_comment_or_code_with_dots(line):
+    assert omitted(SHORT.replace("  const b = a + 1;\n  return b;", line), SHORT, "a.js") == []
+
+
 INNOCENT = {
     "lines that are deleted": cut(""),
     "a comment and code": cut("# the others come from a loop\nF = {i: make(i) for i in range(6, 20)}\n"),
@@ -131,6 +150,12 @@ def test_a_remark_in_place_of_all_of_a_file_is_told(path):
             assert [found.text for found in omitted(f"{remark}\n", WHOLE[path], path)] == [remark]
     moved = ChangedFile("new", None, WHOLE[path])
     assert omitted("The file is unchanged.\n", WHOLE[path], path, moved) == []
+
+
+@pytest.mark.parametrize("path", ["a.js", "a.py", "a.go"])
+@pytest.mark.parametrize("word", ["undefined", "null", "None"])
+def test_a_constant_in_place_of_all_of_a_file_is_told(path, word):
+    assert [found.text for found in omitted(f"{word}\n", WHOLE[path], path)] == [word]
 
 
 def test_of_one_line_of_code_a_sentence_is_told_too():
