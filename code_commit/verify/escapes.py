@@ -23,7 +23,8 @@ _LONG_TEXTS = (('"""', '"""'), ("'''", "'''"), ("/*", "*/"))
 _MARKUP = regex(r"</[\w.:-]*>|/>")
 _WRITTEN_END = regex(r"\\n(?=\s|\\n|[)}\]]|\Z)")
 _ESCAPES = regex(r"\\(.)")
-_ALIKE = str.maketrans("“”„‟″‘’‚‛′–—−‐‒", "\"\"\"\"\"'''''-----", "\u200b\u200c\u200d\u2060\ufeff")  # noqa: RUF001 - these are meant  # fmt: skip
+_DASH = regex("[\u2013\u2014]")  # stands for two as well
+ALIKE = str.maketrans("“”„‟″‘’‚‛′–—−‐‒", "\"\"\"\"\"'''''-----", "\u200b\u200c\u200d\u2060\ufeff")  # noqa: RUF001 - these are meant  # fmt: skip
 
 
 def is_escaped(part: Part) -> bool:
@@ -105,10 +106,11 @@ def find_lookalike(change: FileChange | EditBlock, old: str | None) -> Suspicion
         for line in part.new.split("\n") if of_code else ():
             if line.isascii() or line in had:
                 continue
-            plain = unicodedata.normalize("NFKC", line).translate(_ALIKE)
+            plain = unicodedata.normalize("NFKC", line).translate(ALIKE)
+            longer = _DASH.sub("--", line)
             odd = next((char for char in line if char in of_code and char not in plain), "")
             is_indent = odd.isspace() and odd in line.removesuffix(line.lstrip()) and odd not in part.file
-            if odd and (plain in had or is_indent):
+            if odd and (plain in had or longer in had or is_indent):
                 fact = f"'{quoted(line.strip())}' has U+{ord(odd):04X} in place of the file's own character"
                 return Suspicion(part.line, fact, "write the plain one", rule="damaged")
     return None

@@ -7,6 +7,8 @@ numbers before its own lines, or by marks that nothing of the file opens or clos
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from code_commit.changes import EditBlock, FileChange
@@ -14,7 +16,7 @@ from code_commit.regex import regex
 from code_commit.runs.diff import without_equal_ends
 from code_commit.verify import markdown
 from code_commit.verify.escapes import is_escaped
-from code_commit.verify.frames import find_frame, find_label, has_remark
+from code_commit.verify.frames import begins_with_thoughts, find_frame, find_label, has_remark
 from code_commit.verify.parts import INSTEAD, Part, Surroundings, Suspicion, parts_of
 
 _DIFF = regex(
@@ -22,21 +24,16 @@ _DIFF = regex(
     r"|\*\*\* (?:Begin Patch|(?:Update|Add) File: ))"
 )
 _DIFF_END = regex(r"\n\*{3} End (?:Patch|of File)(?: \*{3})?\s*\Z")
-_LABEL = regex(r"={3,} (.+) ={3,}|(?i:(?:file|path): ?)?[`'\"]?([^\s`'\"]+?)[`'\"]?:?")
+_LABEL = regex(r"={3,} (.+) ={3,}|(?i:(?:file|path): ?)?[*`'\"]*([^\s*`'\"]+?)[*`'\"]*:?")
 _NUMBERED = regex(r"\s*[L\[(]?(\d{1,9})(?:[\])]?: ?|[.)\]] | ?[|\u2502] ?|\t|\u2192)(.*)")
-_NUMBER = regex(r"\s*(\d{1,9})(?:[^\w\s]? |\Z)(.*)")  # where the rest is the file's
 # groups: the opening and the middle marker; others close a block
 _MARKER = r"(?m)^(?:(<{5,9}(?: .*)?|-{5,9} SEARCH.*)|(={5,9})|>{5,9}(?: .*)?|\+{5,9} REPLACE.*)$\n?"
 _FEW_LINES, _LONGEST_END = 3, 200
 _IN_AN_EDIT = "send the file's own lines alone"
+_LABEL_NUMBER = regex(r"(?<![^\W\dL])\d+")  # not that of a name
+_LONGEST_LABEL = 60  # characters before a line
+_FEW_LABELS, _MOST_LABELS = 3, 200  # lines with one, lines that are looked at
 _MOST_BLOCKS = 100  # that are looked for in the old content, each at the cost of its size
-
-
-class _Row(NamedTuple):
-    """A line with a number before it, and its text without the number."""
-
-    number: int
-    text: str
 
 
 class _Block(NamedTuple):
@@ -160,32 +157,37 @@ def _marks_changes(lines: Iterable[str], had: Collection[str]) -> bool:
 
 
 def _is_numbered(part: Part) -> bool:
-    old = part.old or ""
-    starts = [[pattern.match(text) is not None for pattern in (_NUMBERED, _NUMBER)] for text in (part.new, old)]
-    if not any(starts[0]) or any(starts[1]):
+    if _has_numbers(part):
+        return True
+    if not part.is_code or not _NUMBERED.match(part.new) or _NUMBERED.match(part.old or ""):
         return False
-    rows = _numbered_rows(part.new, _NUMBERED) if starts[0][0] and part.is_code else []
-    if rows and all(row.number == number for number, row in enumerate(rows, rows[0].number)):
-        if part.is_edit:
-            is_run = len(rows) > 1 and rows[0].number == 1 and not part.new[:1].isspace()
-            return is_run or rows[0].number == part.first
-        is_likely = part.old is not None or markdown.is_known_code(part.path) or _look_like_code(rows)
-        return len(rows) > 1 and is_likely
-    rows = _numbered_rows(part.new, _NUMBERED if starts[0][0] else _NUMBER) if old else []
-    return len(rows) > 1 and _resembles([row.text for row in rows], old)
+    rows = [_NUMBERED.fullmatch(line) for line in part.new.split("\n") if line.strip()]
+    numbers, first = [int(row[1]) for row in rows if row], int(rows[0][1]) if rows[0] else -1
+    if numbers != [*range(first, first + len(rows))]:
+        return False
+    if part.is_edit:
+        return first == part.first or (len(rows) > 1 and first == 1 and not part.new[:1].isspace())
+    is_likely = part.old is not None or markdown.is_known_code(part.path)
+    is_indented = any(row and (not row[2].strip() or row[2].startswith(("  ", "\t"))) for row in rows)
+    return len(rows) > 1 and (is_likely or is_indented)
 
 
-def _numbered_rows(text: str, pattern: re.Pattern[str]) -> list[_Row]:
-    """Return the lines that are not blank, without the numbers before them; none where these do not ascend."""
-    rows, last = list[_Row](), -1
-    for line in text.split("\n"):
-        match = pattern.fullmatch(line)
-        if line.strip() and (match is None or int(match[1]) <= last):
-            return []
-        if match:
-            last = int(match[1])
-            rows.append(_Row(last, match[2]))
-    return rows
+@lru_cache(maxsize=1)
+def _lines_with_words(text: str) -> frozenset[str]:
+    return frozenset(line for line in map(str.strip, text.split("\n")) if re.search(r"\w", line))
+
+
+def _has_numbers(part: Part) -> bool:
+    """Tell whether a third of the lines are old ones, each behind a greater number than those above, and signs."""
+    if len([*islice(_LABEL_NUMBER.finditer(part.new), _FEW_LABELS)]) < _FEW_LABELS:
+        return False
+    had = _lines_with_words(part.file)
+    lines = [line for line in map(str.strip, part.new.split("\n")) if line and line not in had] if had else []
+    ends = ((line, range(1, min(_LONGEST_LABEL, len(line) // 2 + 1))) for line in islice(lines, _MOST_LABELS))
+    labels = (next((line[:at] for at in end if line[at:].strip() in had), "") for line, end in ends)
+    numbers = [found for label in labels if (found := _LABEL_NUMBER.findall(label))]
+    are_most = len(numbers) >= _FEW_LABELS and 3 * len(numbers) >= min(len(lines), _MOST_LABELS)
+    return are_most and any(all(int(a[at]) < int(b[at]) for a, b in pairwise(numbers)) for at in (0, -1))
 
 
 def _is_prefixed(part: Part) -> bool:
@@ -204,10 +206,6 @@ def _is_prefixed(part: Part) -> bool:
     return 2 * sum(is_there[1]) > len(lines) and sum(is_there[0]) < sum(is_there[1])
 
 
-def _look_like_code(rows: Iterable[_Row]) -> bool:
-    return any(not row.text.strip() or row.text.startswith(("  ", "\t")) for row in rows)
-
-
 def _resembles(lines: Sequence[str], old: str) -> bool:
     had = {line.strip() for line in old.split("\n")}
     said = [line.strip() for line in lines if line.strip()]
@@ -215,7 +213,11 @@ def _resembles(lines: Sequence[str], old: str) -> bool:
 
 
 def _has_markers(part: Part) -> bool:
-    """Tell whether there are only blocks between markers, or one of them holds old lines in their old place."""
+    """Tell whether there are only blocks between markers, or one of them holds old lines in their old place, or one
+    marker is the first line or the last.
+    """
+    if _ends_in_marker(part):
+        return True
     if "=====" not in part.new or re.search(r"^(?:<{5}|-{5,9} SEARCH)", part.file, re.MULTILINE):
         return False
     new, old = (f"\n{text or ''}" for text in (part.new, part.old))
@@ -231,6 +233,20 @@ def _has_markers(part: Part) -> bool:
         if any(side and before + side + after in old for side in block.sides):
             return True
     return False
+
+
+def _ends_in_marker(part: Part) -> bool:
+    """Tell whether a marker is the first line or the last, and nothing of the kind is in the file.
+
+    A middle one may underline a heading: it counts only as the first line of code.
+    """
+    if not any(map(part.new.__contains__, ("<<<<<", "=====", ">>>>>", "-----", "+++++"))):
+        return False
+    text = part.new.strip()
+    ends = [re.fullmatch(_MARKER, line) for line in (text.partition("\n")[0], text.rpartition("\n")[2])]
+    may_be_middle = part.is_edit and part.is_code and text.startswith("=====")
+    is_one = any(end and (may_be_middle or not end[2]) for end in ends)
+    return is_one and not part.is_data and not re.search(_MARKER, part.file)
 
 
 def _blocks(text: str) -> Iterator[_Block]:
@@ -249,6 +265,7 @@ def _blocks(text: str) -> Iterator[_Block]:
 _FORMATS: tuple[tuple[Callable[[Part], bool], tuple[str, str]], ...] = (
     (_names_file, ("begins with a line that names the file", "leave it out")),
     (has_remark, ("has a sentence before its first line or behind its last one", "leave it out")),
+    (begins_with_thoughts, ("begins with thoughts", "leave them out")),
     (is_escaped, ("is escaped, as HTML or a string would be", "leave every character as it is in the file")),
     (_is_fenced, ("begins or ends with a Markdown code fence (``` or ~~~)", "leave the fence out")),
     (_is_numbered, ("has a number in front of each line", "leave the numbers out")),

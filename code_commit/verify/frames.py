@@ -8,6 +8,7 @@ from itertools import islice
 
 from code_commit.changes import quoted
 from code_commit.codebase.text import read_header
+from code_commit.marks import find_marks, may_have_marks
 from code_commit.regex import regex
 from code_commit.verify import markdown
 from code_commit.verify.parts import INSTEAD, Part, Surroundings, Suspicion
@@ -15,7 +16,7 @@ from code_commit.verify.parts import INSTEAD, Part, Surroundings, Suspicion
 _TAG = regex(r"</([\w:.\u2016\uff5c|-]+)>")
 _TAGS = regex(r"(?:</[\w:.\u2016\uff5c|-]+>\s*)+\Z")  # at the end of a line
 _CDATA, _CDATA_END = "<![CDATA[", "]]>"
-_OPENING_TAG = regex(r"\s*<([A-Za-z][\w:.-]*)(?:\s[^<>\n]*)?(?<!/)>[ \t\r]*\n")
+_OPENING_TAG = regex(r"\s*<([A-Za-z][\w:.-]*)(?:\s[^<>\n]*)?(?<!/)>(?:[ \t\r]*(\n))?")
 _TOKEN = regex(r"<[|\uff5c][^<>\n]{1,40}[|\uff5c]>|<(?:end_of_\w+|eo[st])>|\[/INST\]")
 _HTML = regex(
     r"(?i)(?:html|head|body|main|header|footer|nav|aside|section|article|div|span|p|a|center|table|t(?:able|body|head|foot|r|d|h)"
@@ -23,7 +24,7 @@ _HTML = regex(
 )  # a template may close what another one opened
 _HEREDOC = regex(r"<<-?[ \t]*[\"']?(\w+)[\"']?")
 _SENTENCE = regex(  # of four words, or not in ASCII, with a capital and no sign of code; no comment of Fortran or batch
-    r"(?!(?:C|REM)\s)(?=(?:\S+\s+){3}\S|.*[^\x00-\x7f])[^\W\d_a-z](?:`[^`]*`|[^=;{}()\[\]<>\"#$%&+|\\@~^`])*[.:!\u3002\uff1a\uff01]"
+    r"(?!(?:C|REM)\s)(?=(?:\S+\s+){3}\S|.*[^\x00-\x7f])[^\W\d_a-z](?:`[^`]*`|\w\(\)|[^=;{}()\[\]<>\"#$%&+|\\@~^`])*[.:!\u3002\uff1a\uff01]"
 )
 _LAST_LINES, _LONGEST_END = 6, 2_000  # lines, characters that may hold them
 _MOST_LABELS = 100  # that are looked up
@@ -75,6 +76,13 @@ def find_frame(part: Part, surroundings: Surroundings) -> tuple[str, str] | None
     return None
 
 
+def begins_with_thoughts(part: Part) -> bool:
+    start = part.new[:_LONGEST_END]
+    mark = next(find_marks(start), None) if may_have_marks(start) else None
+    is_first = mark is not None and mark.opens and not start[: mark.start].strip()
+    return is_first and not part.is_data and not any(find_marks(part.file))
+
+
 def _find_heredoc(part: Part) -> str | None:
     """Return the first line if it lets a shell write all the others into the file."""
     if "<<" not in part.new[:_LONGEST_END]:
@@ -123,6 +131,8 @@ def _find_tag(part: Part) -> str | None:
     if opening is None or _HTML.fullmatch(opening[1]) or f"<{opening[1]}" in part.file:
         return None
     is_closed = part.has(f"</{opening[1]}")
-    is_around = is_closed and lines[-1].strip() == f"</{opening[1]}>" and not part.is_edit
-    is_foreign = is_around and part.old is not None and not part.old.lstrip().startswith("<")
-    return f"<{opening[1]}>" if not is_closed or is_foreign or part.path in opening[0] else None
+    is_around = is_closed and lines[-1].strip().endswith(f"</{opening[1]}>") and not part.is_edit
+    names_file = part.path in "".join(part.new.lstrip().split("\n", _LAST_LINES)[:_LAST_LINES])
+    is_foreign = is_around and part.old is not None and (names_file or not part.old.lstrip().startswith("<"))
+    is_lone = opening[2] is not None and (not is_closed or part.path in opening[0])
+    return f"<{opening[1]}>" if is_lone or is_foreign else None

@@ -136,6 +136,28 @@ WRONG = {
     "numbers and L": ("n.zig", "L1: const a = 1;\nL2: const b = 2;\n", None, "number"),
     "numbers in an unknown kind of code": ("n.zzz", "1: a {\n2:   b\n3: }\n", None, "number"),
     "numbers with gaps": ("a.py", "1\tdef f():\n2\t    return 1\n7\tdef g():\n8\t    return 3\n", CODE, "number"),
+    "numbers and hashes": ("a.py", numbered(CODE.replace("return 2", "return 4"), "{}#VR:{}"), CODE, "number"),
+    "hashes and a header": ("a.py", "[snapshot 1-ab]\n" + numbered(CODE, "{}:3f| {}"), CODE, "number"),
+    "a path and numbers": ("a.txt", numbered(TEXT, "a.txt:{}: {}"), TEXT, "number"),
+    "a word and numbers": ("a.py", numbered(CODE, "Line {}: {}"), CODE, "number"),
+    "a marker at the end": ("a.py", f"{CODE}>>>>>>> REPLACE\n", CODE, "markers"),
+    "a marker first": ("a.md", f"<<<<<<< SEARCH\n{PAGE}", PAGE, "markers"),
+    "thoughts first": ("a.py", f"<think>\nReturn 3.\n</think>\n\n{CODE}", CODE, "thoughts"),
+    "elements around all": (
+        "a.json",
+        "<file><path>a.json</path><content>\n{}\n</content></file>\n",
+        "{\n}\n",
+        "<file>",
+    ),
+    "an element around CDATA": ("a.py", f"<content><![CDATA[\n{CODE}]]></content>\n", CODE, "<content>"),
+    "an element that names the file": (
+        "a.html",
+        "<file>\n<path>a.html</path>\n<p>two</p>\n</file>\n",
+        "<p>one</p>\n",
+        "<file>",
+    ),
+    "a bold path": ("a.md", f"**a.md**\n{PAGE}", PAGE, "names the file"),
+    "a remark on a function": ("a.py", f"Here f() returns 3 now:\n{CODE}", CODE, "sentence"),
     "plus signs in an unknown kind of file": ("n.zzz", "+x\n+y\n", None, "diff"),
     "diff in an unknown kind of file": ("n.zzz", "--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n", None, "diff"),
     "search and replace in an unknown kind of file": (
@@ -247,6 +269,18 @@ RIGHT = {
     "conflict that is to be expected": ("fixtures/a", BOTH, "    return 1\n"),
     "another conflict": ("merge.txt", BOTH.replace("3", "4"), BOTH),
     "headings": ("a.rst", "<<<<<<<\n=======\n>>>>>>>\n", "<<<<<<<\n=======\n"),
+    "an underline at the end": ("a.md", "Title\n=====\n\nPart\n=====\n", "Title\n"),
+    "marker of another kind": ("merge.txt", "text\n>>>>>>> b\n", "<<<<<<< a\ntext\n"),
+    "names with numbers": ("a.js", "let r1 = get()\nlet r2 = get()\nlet r3 = get()\n", "get()\nget()\nx\n"),
+    "other cases": (
+        "a.c",
+        "case 1: f(1); break;\ncase 2: f(2); break;\ncase 3: f(3); break;\n",
+        "case 1: g(1); break;\ncase 2: g(2); break;\nbreak;\n",
+    ),
+    "two numbers": ("a.txt", "1:first line\n2:second line\nthird line\n", TEXT),
+    "thoughts that it had": ("a.md", "<think>\nx\n</think>\ny\n", "<think>\nx\n</think>\n"),
+    "a generic function": ("a.ts", "<T>(x: T) => x;\nf<B>(y)\n", "(x) => x;\n"),
+    "a new root": ("a.xml", "<list>\n<a/>\n</list>\n", "<a/>\n"),
     "fences at both ends": ("README.md", f"```sh\nmake\n```\n\n{PAGE}", PAGE),
     "example alone": ("example.md", "```python\nx = 1\n```\n", None),
     "examples without words": ("n.rules", "```sh\na\n```\n\n```sh\nb\n```\n", None),
@@ -325,6 +359,10 @@ def test_an_own_label_at_an_end_is_certain_where_its_file_is_there():
         ("5:     return 3\n", "number"),
         ("5:     return 3\n6:     # so\n", "number"),
         ("1 | def f():\n2 |     return 3\n", "number"),
+        ("4:a3|def f():\n5:0f|    return 1\n6:77|\n7:9c|\n8:1e|def g():\n", "number"),
+        ("=======\n    return 3\n", "markers"),
+        ("    return 3\n>>>>>>> REPLACE\n", "markers"),
+        ("<thinking>\nThree.\n</thinking>\n    return 3\n", "thoughts"),
         (f"    return 3\n--- {NEIGHBOR} ---\n", "names a file"),
         ("    return 3\n</content>\n", "</content>"),
         ("    return a &amp;&amp; b\n", "escaped"),
@@ -378,6 +416,7 @@ ALIKE = {
     "blanks before a line": ("a.py", "\u00a0\u00a0\u00a0\u00a0return 7\n", "00A0"),
     "a sign": ("a.py", "    return a \u2212 b\n", "2212"),
     "wide characters": ("a.c", "int f\uff08int a\uff09 {\n", "FF08"),
+    "a dash for two": ("a.py", "    return a\u2014b\n", "2014"),
     "a blank without width": ("a.py", "    return a\u200b - b\n", "200B"),
     "a string": ("a.py", "    print('it\u2019s')\n", ""),
     "a comment": ("a.py", "    # it\u2019s\n", ""),
@@ -390,9 +429,7 @@ ALIKE = {
 
 @pytest.mark.parametrize(("path", "new", "told"), ALIKE.values(), ids=ALIKE)
 def test_lines_of_code_with_characters_that_look_alike_are_found(path, new, told):
-    plain = (
-        "    print(\"a - b\", x)\n    return a - b\nint f(int a) {\n    print('it's')\n    # it's\n    It's.\nIt's.\n"
-    )
+    plain = "    print(\"a - b\", x)\n    return a - b\n    return a--b\nint f(int a) {\n    print('it's')\n    # it's\n    It's.\nIt's.\n"
     old = f"{plain}{'<p></p>' if path == 'a.jsx' else ''}\n"
     changes = FileReplacement(path, new, 1), EditBlock(path, (Edit("    # it's\n", new, 3),), 1)
     for change, text in product(changes, (old, old.replace("\n", "\r\n"))):
