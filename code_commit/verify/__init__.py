@@ -32,12 +32,10 @@ from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.verify import ignored, new_paths, resemblance, tree
+from code_commit.verify.again import find_damages
 from code_commit.verify.content import (
     check_content,
     content_as_sent,
-    find_damage,
-    find_doubling,
-    find_lost_letters,
     loss_warnings,
     read_umask,
     settle_new_files,
@@ -45,7 +43,6 @@ from code_commit.verify.content import (
     verified_change,
 )
 from code_commit.verify.edits import STALE_PART, UNSEEN_PART, VisibleLines, find_repetition, find_shown
-from code_commit.verify.escapes import find_lookalike
 from code_commit.verify.formats import find_formats
 from code_commit.verify.ignored import IgnoreFiles, ignored_paths
 from code_commit.verify.markdown import without_fences
@@ -66,7 +63,6 @@ _CONFIDENTIAL = (
     " path of the file itself, not just its folder)"
 )
 _WHOLE_FILE = "is sent as edits, which answer_format = 'files' does not accept: send the whole content of the file"
-_BLANKS, _BOM = " \t\r", "\ufeff"
 _UNSEEN = (
     "[codebase] shows at most an outline of it, a change could lose the rest: ask for the file with ^^^files first"
 )
@@ -294,7 +290,7 @@ def _check_content(
 ) -> list[VerifiedChange]:
     """Return the changes that pass. A file that the prompt showed as removed need not be removed again."""
     verified, taken = list[VerifiedChange](), dict[str, tuple[RequestedChange, FileChange]]()
-    shown_lines = functools.cache(lambda: {line.rstrip(_BLANKS).lstrip(_BOM) for line in sight.text.split("\n")})
+    shown_lines = functools.cache(lambda: {line.rstrip(" \t\r").lstrip("\ufeff") for line in sight.text.split("\n")})
     umask = read_umask()
     for asked in findings.open:
         if isinstance(asked, EditBlock) and rules.settings.answer_format == "files":
@@ -372,11 +368,10 @@ def _check_format(
     except ValueError:
         return asked
     change = without_fences(asked, old)
-    damages = (find(change, old) for find in (find_damage, find_lost_letters, find_doubling, find_lookalike))
-    for found in (*find_formats(change, old, surroundings), *damages):
-        if found is not None and found.may_be_meant:
+    for found in (*find_formats(change, old, surroundings), *find_damages(change, old)):
+        if found.may_be_meant:
             findings.suspect(change.path, found.rule, found.fact, found.advice, found.line)
-        elif found is not None:
+        else:
             findings.add(change.path, found.rule, f"{found.fact}: {found.advice}", found.line)
     return change
 

@@ -3,13 +3,10 @@
 not-text      the original, or the new content, is no UTF-8 text
 missing       a file is to be removed that is not there
 holds-key     the content contains an API key
-damaged       characters were lost: U+FFFD stands where the original has none, or ASCII in place of all others
-repeated      all of the file comes twice
 """
 
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -24,25 +21,18 @@ from code_commit.changes import (
     RequestedChange,
     RunWarning,
     VerifiedChange,
-    quoted,
 )
 from code_commit.files import decode_text, folders_of
 from code_commit.paths.names import Fault
 from code_commit.project import Project
 from code_commit.redaction import Redactor
-from code_commit.regex import regex
 from code_commit.runs.renames import find_renames
 from code_commit.runs.words import count
 from code_commit.terminal import shown
 from code_commit.verify.edits import ContentFault, VisibleLines, edit_text, lines_in_ranges
-from code_commit.verify.parts import Suspicion, parts_of
 from code_commit.verify.writing import whole_text, whole_text_as_sent
 
 _SHEBANG, _LOST = b"#!", "\ufffd"
-_NOT_ASCII, _ASCII_WORD = regex(r"([^\x00-\x7f]+)"), regex(r"[A-Za-z]\w+")
-_WORD = regex(r"[^\W_]")
-_FEWEST_LOST, _MOST_COMPARED = 3, 50  # lines
-_FEWEST_TWICE = 15  # lines; fewer are soon copied, in a table of tests
 
 
 def check_content(
@@ -69,85 +59,6 @@ def _edited(block: EditBlock, old: str | None, visible: VisibleLines) -> str | l
         return [ContentFault(block.line, "missing", "is not there to be edited: correct the path, or send it whole")]
     content, faults = edit_text(old, block.edits, visible)
     return faults or content
-
-
-def find_damage(change: FileChange | EditBlock, old: str | None) -> Suspicion | None:
-    """Return the first U+FFFD that the answer puts into a file without one; the old text of a new file is None."""
-    if isinstance(change, FileRemoval) or old is None or _LOST in old:
-        return None
-    if isinstance(change, FileReplacement):
-        texts = [(change.line, change.content)]
-    else:
-        texts = [(edit.line, edit.replacement) for edit in change.edits]
-    for line, text in texts:
-        place = text.find(_LOST)
-        if place >= 0:
-            said = text[text.rfind("\n", 0, place) + 1 :].partition("\n")[0].strip()
-            at = line + 1 + text.count("\n", 0, place) if isinstance(change, FileReplacement) and line else line
-            fact = f"'{quoted(said)}' contains U+FFFD in place of a character, and the file has none"
-            return Suspicion(at, fact, "write the character that was meant", rule="damaged")
-    return None
-
-
-def find_lost_letters(change: FileChange | EditBlock, old: str | None) -> Suspicion | None:
-    """Return the finding that lines of a file come again with ASCII in place of all that was none, or with what their
-    bytes are in another encoding, in several lines.
-    """
-    if not isinstance(change, FileReplacement) or old is None or old.isascii():
-        return None
-    new, *lines = (text.replace("\r", "") for text in (change.content, *dict.fromkeys(old.split("\n"))))
-    lines = [line for line in lines if not line.isascii() and _ASCII_WORD.search(line)]
-    is_ascii = new.isascii()
-    if not is_ascii and not {*lines}.isdisjoint(new.split("\n")):
-        return None
-    forms = (f"(?m)^{_lost_form(line, is_ascii=is_ascii)}$" for line in lines[:_MOST_COMPARED])
-    again = [found for form in forms if (found := re.search(form, new))]
-    if len(again) < _FEWEST_LOST or 2 * len(again) < len(lines):
-        return None
-    said = again[0][0].strip()
-    at = change.line and change.line + 1 + new.count("\n", 0, again[0].start())
-    others = "ASCII" if is_ascii else "others"
-    fact = f"'{quoted(said)}' and more lines have {others} in place of the file's own characters, and none is left"
-    return Suspicion(at, fact, "write the characters of the file", rule="damaged")
-
-
-def _lost_form(line: str, *, is_ascii: bool) -> str:
-    """Return the pattern of a line with ASCII in place of all that is none, or with its bytes read as characters."""
-    pieces = _NOT_ASCII.split(line)
-    for at, piece in enumerate(pieces):
-        if at % 2 == 0:
-            pieces[at] = re.escape(piece)
-        elif is_ascii:
-            pieces[at] = "[ -~]{0,4}"
-        else:
-            pieces[at] = rf"[^\x00-\x3e@-\x7f]{{{len(piece) + 1},{len(piece.encode())}}}"
-    return "".join(pieces)
-
-
-def find_doubling(change: FileChange | EditBlock, old: str | None) -> Suspicion | None:
-    """Return the finding that most of a file's lines, which it has once, come twice, one time after the other.
-
-    The first of them begins it again: what is copied within a file stands below its head, or below YAML's `---`.
-    """
-    if not isinstance(change, FileReplacement) or old is None or 2 * len(change.content) < 3 * len(old):
-        return None
-    counts = Counter(line for line in map(str.strip, old.split("\n")) if _WORD.search(line))
-    places: dict[str, list[int]] = {line: [] for line, number in counts.items() if number == 1}
-    lines = [line.strip() for line in change.content.split("\n")]
-    for number, line in enumerate(lines):
-        if line in places:
-            places[line].append(number)
-    kept = [found for found in places.values() if found]
-    twice = [found for found in kept if len(found) > 1]
-    if len(twice) < _FEWEST_TWICE or 2 * len(kept) < len(places) or 4 * len(twice) < 3 * len(kept):
-        return None
-    start = min(second for _, second, *_ in twice)
-    if max(first for first, *_ in twice) > start or next(parts_of(change, old)).is_data:
-        return None
-    if kept[0][1:2] != [start] or lines[start - 1] == "---" not in lines[: kept[0][0]]:
-        return None
-    fact = f"all of it comes twice: '{quoted(lines[start])}' begins it again"
-    return Suspicion(change.line and change.line + 1 + start, fact, "send the file once", rule="repeated")
 
 
 def lost_characters(content: bytes) -> int:

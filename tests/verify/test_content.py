@@ -27,7 +27,7 @@ from code_commit.project import Project, find_project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.verify import capture_rules, verify_changes
-from code_commit.verify.content import find_doubling, find_lost_letters, read_umask
+from code_commit.verify.content import read_umask
 from code_commit.views import Outline, Sight, Unsure, find_unseen, whole_of
 
 KEY = "sk-proj-0123456789abcdefghij"
@@ -509,84 +509,3 @@ def test_a_file_of_two_hundred_megabytes_is_taken_as_it_is(project_folder):
     assert change.original is not None
     assert len(change.original.content) == (project_folder / "large.txt").stat().st_size
     subprocess.run(["rm", project_folder / "large.txt"], check=True)
-
-
-FRENCH = "Le café est fermé.\nL\u2019été arrive \u2014 déjà.\nx = 1\nÀ bientôt, dit-elle.\n"
-
-
-@pytest.mark.parametrize(
-    "new",
-    [
-        FRENCH.encode("ascii", "replace").decode(),
-        FRENCH.translate(str.maketrans("éôàÀ\u2019\u2014", "eoaA'-")),
-        FRENCH.encode("ascii", "ignore").decode() + "y = 2\n",
-    ],
-)
-def test_lines_that_come_again_in_ascii_are_suspected(new):
-    for old in (FRENCH, FRENCH.replace("\n", "\r\n")):
-        found = find_lost_letters(FileReplacement("a.txt", new, 3), old)
-        assert found is not None
-        assert (found.rule, found.line, "ASCII" in found.fact) == ("damaged", 4, True)
-
-
-@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "cp437", "mac-roman"])
-def test_lines_that_come_again_in_a_wrong_encoding_are_suspected(encoding):
-    found = find_lost_letters(FileReplacement("a.txt", FRENCH.encode().decode(encoding, "replace"), 3), FRENCH)
-    assert found is not None
-    assert (found.rule, found.line) == ("damaged", 4)
-    mended = FRENCH.encode().decode(encoding, "replace").replace("x = 1", FRENCH[: FRENCH.index("\n")])
-    assert find_lost_letters(FileReplacement("a.txt", mended, 3), FRENCH) is None, "a line is as it was"
-
-
-SIXTEEN = "".join(f"def f{number}():\n    return {number}\n\n" for number in range(8))
-
-
-@pytest.mark.parametrize(
-    "new",
-    [
-        SIXTEEN.replace("f3", "g") * 2,
-        SIXTEEN.replace("n 5", "n 8") + SIXTEEN,
-        f"{SIXTEEN}x = 1\n{SIXTEEN}\n{SIXTEEN}",
-        3 * SIXTEEN.replace("\n", "\r\n"),
-    ],
-)
-def test_a_file_that_comes_twice_is_suspected(new):
-    found = find_doubling(FileReplacement("a.py", new, 3), SIXTEEN)
-    assert found is not None
-    assert (found.rule, "twice" in found.fact) == ("repeated", True)
-    assert find_doubling(FileReplacement("a.py", new, 3), new) is None, "it was so before"
-    assert find_doubling(FileReplacement("a.py", new, 3), None) is None
-    assert find_doubling(EditBlock("a.py", (Edit("x\n", new, 3),), 3), SIXTEEN) is None
-
-
-def test_lines_that_come_twice_one_by_one_or_in_part_are_no_file_that_comes_twice():
-    lines = SIXTEEN.split("\n")
-    for new in (
-        "\n".join(line for line in lines for _ in range(2)),
-        SIXTEEN + SIXTEEN[: len(SIXTEEN) // 2],
-        "\n".join(lines[:3]) * 2,
-    ):
-        old = SIXTEEN if len(new) > 100 else "\n".join(lines[:3])
-        assert find_doubling(FileReplacement("a.py", new, 3), old) is None
-
-
-KIND = "".join(f"  field{number}: {number}\n" for number in range(20))
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (f"kind: A\nname: a\n{KIND}", "{old}---\nkind: A\nname: b\n" + KIND),
-        (f"services:\n a:\n{KIND}", "{old} b:\n" + KIND),
-    ],
-)
-def test_a_part_that_is_copied_below_a_file_s_head_or_as_another_document_is_no_file_that_comes_twice(old, new):
-    assert find_doubling(FileReplacement("a.yaml", new.format(old=old), 3), old) is None
-    assert find_doubling(FileReplacement("a.yaml", f"---\n{old}---\n{old}", 3), f"---\n{old}") is not None
-
-
-def test_other_losses_of_characters_are_none():
-    turned = FRENCH.translate(str.maketrans("éôàÀ\u2019\u2014", "èöáÁ\u2018\u2013"))
-    for new in (turned, FRENCH.replace("é", "e"), "The coffee\nis closed.\nx = 1\n", "Le cafe est ferme.\nx = 1\n"):
-        assert find_lost_letters(FileReplacement("a.txt", new, 3), FRENCH) is None
-    assert find_lost_letters(FileReplacement("a.txt", "x\n", 3), None) is None
