@@ -106,7 +106,8 @@ def _is_fenced_document(part: Part) -> bool:
     if not begins and not markdown.ends_with_fence(new):
         return False
     text = part.file.replace(old, new, 1) if part.is_edit else new
-    return not part.is_data and markdown.leaves_open(text) and not markdown.leaves_open(part.file)
+    is_open = not part.is_data and markdown.leaves_open(text) and not markdown.leaves_open(part.file)
+    return is_open and not (part.is_edit and sum(map(markdown.count_fences, (*part.others, *part.taken))) % 2 == 0)
 
 
 def _is_closed_early(wrapped: markdown.Wrapped) -> bool:

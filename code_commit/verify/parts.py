@@ -34,7 +34,8 @@ class Surroundings(NamedTuple):
 class Part(NamedTuple):
     """A text to judge: all of a file, or the lines that an edit puts in place of `old`.
 
-    `old` is None for a new file, `file` the whole old text, `others` all that the answer puts into the file.
+    `old` is None for a new file, `file` the whole old text, `others` all that the answer puts into the file, `taken`
+    all that edits take out of it.
     """
 
     path: str
@@ -44,6 +45,7 @@ class Part(NamedTuple):
     file: str
     others: Sequence[str]
     is_edit: bool = False
+    taken: Sequence[str] = ()
 
     @property
     def first(self) -> int:
@@ -85,8 +87,11 @@ def parts_of(change: FileChange | EditBlock, old: str | None) -> Iterator[Part]:
             tuple(text.replace(_CRLF, _LF) for text in (edit.replacement, edit.find, edit.last))
             for edit in change.edits
         ]
-        others = [new for new, _, _ in edits]
-        for edit, (new, find, last) in zip(change.edits, edits, strict=True):
-            start, end = (file.find(find), file.find(last)) if last else (0, -1)
-            there = file[start : end + len(last)] if 0 <= start < end else find
-            yield Part(change.path, new, there, edit.line, file, others, is_edit=True)
+        others, taken = [new for new, _, _ in edits], [_between(file, find, last) for _, find, last in edits]
+        for edit, new, there in zip(change.edits, others, taken, strict=True):
+            yield Part(change.path, new, there, edit.line, file, others, is_edit=True, taken=taken)
+
+
+def _between(file: str, find: str, last: str) -> str:
+    start, end = (file.find(find), file.find(last)) if last else (0, -1)
+    return file[start : end + len(last)] if 0 <= start < end else find
