@@ -25,7 +25,6 @@ _IGNORES = {
         r"testFailureIgnore>\s*true|maven\.test\.failure\.ignore(?:>\s*|=)true|(?<!\S)(?:-fn|--fail-never)(?!\S)",
     ),
     "Gradle": ("**/build.gradle **/build.gradle.kts", r"\bignoreFailures\s*=\s*true|\bignoreFailures\s+true"),
-    "Ruby": ("Rakefile", r"\bfail_on_error\s*=\s*false"),
     "Python": ("pyproject.toml setup.cfg pytest.ini tox.ini", r"--suppress-tests-failed-exit-code"),
 }
 """The settings with which failed tests are no failure, and the files that hold them."""
@@ -42,7 +41,7 @@ _CMAKE_COMMAND = regex(
 
 def read_facts(folder: Folder) -> Facts:
     facts = Facts()
-    for read in (read_npm, read_composer, _read_python, _read_ruby, read_make, _read_cmake, _read_others):
+    for read in (read_make, read_npm, read_composer, _read_python, _read_ruby, _read_cmake, _read_others):
         read(folder, facts)
     return facts
 
@@ -127,6 +126,8 @@ def _read_ruby(folder: Folder, facts: Facts) -> None:
     facts.add(rake_test=rake_test, rake_spec=not rails and not rake_test and spec_task)
     facts.add(rake_default=not (rails or rspec or rake_test or spec_task) and is_good)
     facts.add(minitest=minitest and not (rails or test_task or is_good))
+    is_run = facts.words & {"rake-test", "rake-spec", "rake-default"}
+    facts.values["lost Ruby"] = "".join(re.findall(r"\bfail_on_error\s*=\s*false", tasks)[:1] if is_run else [])
     facts.add(ruby=rails or rspec or rake_test or spec_task or is_good or minitest)
 
 

@@ -15,11 +15,16 @@ _MAY_RUN_NONE = regex(
 )
 """The runners in a script that pass where they find no test."""
 _MAY_SKIP_ALL = regex(r"(?<![\w-])(?:(?:jest|vitest)(?:\.m?js)?|react-scripts test)(?=[\s\"';&|]|$)")
-_REPORTS_ELSEWHERE = regex(r"reporter|--json")
+_REPORTS_ELSEWHERE = regex(r"(?<!coverage\.)reporter|--json")
+_OF_COVERAGE = regex(r"\bcoverage[\"']?\s{0,9}:\s{0,9}\{[^{}]{0,999}")
+_SAYS_LESS = regex(r"--(?:test-)?reporter[\s=]+[\"']?(?!(?:spec|tap|dot|list|min)\b)")
 """The runners that pass where all tests are skipped, and what keeps them from saying how many passed."""
 _JS_SETTINGS = "jest.config.* karma.conf.* vitest.config.* vite.config.*"
 _JS_TESTS = "**/*test*.* **/*Test*.* **/*spec*.* **/test/**/*.* **/tests/**/*.* **/spec/**/*.* **/__tests__/**/*.*"
-_TESTS_JS = regex(r"\b(?:test|it|describe|suite|assert|expect|scenario|Scenario)\b[\w.]*\s*[(:`]")
+_TESTS_JS = regex(
+    r"\b(?:test|it|describe|suite|assert|expect|scenario|Scenario)\b[\w.]*\s*[(:`]"
+    r"|\b(?:from|import|require)\b\s{0,9}\(?\s{0,9}[\"'](?:node:)?(?:assert|test)\b"
+)
 _LOCKS = {
     "pnpm-lock.yaml": "pnpm",
     "yarn.lock": "yarn",
@@ -27,6 +32,7 @@ _LOCKS = {
     "bun.lockb": "bun",
     "package-lock.json": "npm",
 }
+_WAITS = regex(r"\s--?(?:inspect|ui|watch)\b(?!=false)")
 _OTHER_TESTS = regex(r"watch|debug|\bui\b|e2e|cov|update|dev|open|type|lint")
 _HANDS_ON = regex(r"\b(?:lerna|moon|nx|rush|turbo)\s|\s(?:-r|-ws|--recursive|--workspaces)\b")
 _TEST_GOAL = regex(r"(?:run|unit)?[_-]?tests?|tests?[_-](?:all|unit)")
@@ -39,6 +45,11 @@ _LOSES = regex(
     r"(?![^;&|\n]{0,999} (?:--(?:exit-code|abort-on|detach|wait)|-d\b))",
     re.MULTILINE,
 )
+_STOPS = regex(r"\bset -\w*e|\|\| *(?:[({][^)}|]*\b)?exit\b|\$\?")
+_SAYS = regex(r"\b(?:echo|printf)\b[^;&|\n]*")
+_SET = regex(r"(?:\|\||\belse\b)[^|]{0,200}?\b([A-Za-z_]\w*)=")
+_DECIDES = regex(r"(?:\b(?:exit|return|test)|\[)\s[^;&|\n]{0,99}?\$+[{(]?([A-Za-z_]\w*)")
+"""What ends a script at a failure, what only speaks, a variable set after one, and one that decides."""
 _FAILS = regex(r"\b(?:exit|return) +[^0]|\bfalse\b")
 _ASKS = regex(r"--version\b|\b(?:which|command -v)\b")
 _RUN_FOR_EACH = regex(r"\s-exec(?:dir)?\s+")
@@ -97,7 +108,7 @@ def _reached(scripts: dict[str, Any], name: str) -> str:
 def _loss_of(script: str) -> str:
     """Return what follows a command so that its failure counts no more, as in `test | tee log`; "" without it."""
     plain = _QUOTED.sub("''", script)
-    if re.search(r"\bset -\w*e|\|\| *(?:[({][^)}|]*\b)?exit\b|\$\?", script):
+    if _STOPS.search(_SAYS.sub("", script)) or _is_kept(script):
         plain = plain.replace(";", "&&")
     match = None if "pipefail" in script else _LOSES.search(plain)
     if match:
@@ -107,6 +118,11 @@ def _loss_of(script: str) -> str:
     lines = (_SEPARATOR.split(line) for line in plain.split("\n"))
     steps = (each for line in lines for each in zip(line[::2], line[1::2], line[2::2], strict=False))
     return next((f"{sign} {after.strip()}" for before, sign, after in steps if _hides(before, sign, after)), "")
+
+
+def _is_kept(script: str) -> bool:
+    """Tell whether a variable is set where a command failed, and decides later."""
+    return not set(_SET.findall(script)).isdisjoint(_DECIDES.findall(script))
 
 
 def _forgives(script: str) -> Iterator[str]:
@@ -161,18 +177,23 @@ def read_npm(folder: Folder, facts: Facts) -> None:
     test, build = _script(scripts.get(name)), _script(scripts.get("build"))
     texts = [_reached(scripts, name)] if test else []
     lost = _loss_of(_with_shells(folder, texts[0])) if test else ""
+    if re.search(r"\bmake\b", " ".join(texts)):
+        lost = lost or facts.values["lost make"]
     texts += strings(package.get("jest")) if test else []
     texts += (_reached(each, "test") for each in inner)
     texts += (folder.text(each) for each in folder.find_in(["", *spaces], _JS_SETTINGS))
-    may_skip_all = any(map(_MAY_SKIP_ALL.search, texts)) and not any(map(_REPORTS_ELSEWHERE.search, texts))
-    may_run_none = may_skip_all or any(map(_MAY_RUN_NONE.search, texts))
+    reports_elsewhere = any(_REPORTS_ELSEWHERE.search(_OF_COVERAGE.sub("", text)) for text in texts)
+    may_skip_all = any(map(_MAY_SKIP_ALL.search, texts)) and not reports_elsewhere
+    may_run_none = may_skip_all or any(_MAY_RUN_NONE.search(text) and not _SAYS_LESS.search(text) for text in texts)
     of_parts = {goal: any(_script(each.get(goal)) for each in inner) for goal in ("test", "build")}
     every_test, every_build = not test and of_parts["test"], not build and of_parts["build"]
     kinds = ("dependencies", "devDependencies", "optionalDependencies")
     installs = any(mapping(each.get(kind)) for each in [package, *members] for kind in kinds)
     is_tested = of_parts["test"] or (test and _tests_js(folder, texts))
     facts.add(npm=test or build or every_test or every_build, npm_installs=installs, npm_tested=is_tested)
-    facts.add(npm_build=build, npm_builds=every_build)
+    facts.add(npm_build=build, npm_builds=every_build, npm_checks=name != "test" and _script(scripts.get("test")))
+    js_tests = () if _text(scripts.get("test")) else (each for each in folder.find(_JS_TESTS) if each.endswith("js"))
+    facts.add(js_tests=any(_TESTS_JS.search(folder.text(each)) for each in js_tests))
     kind = "counts" if may_run_none else "trusted"
     facts.add(**{f"npm_{kind}": test, f"npm_every_{kind}": every_test})
     facts.values |= {
@@ -191,9 +212,17 @@ def _managers(folder: Folder) -> Iterator[str]:
 
 
 def _name_of_tests(scripts: dict[str, Any]) -> str:
-    """Return the script that tests: `test`, or where that runs nothing one such as `test:unit`."""
-    others = [name for name in scripts if re.match(r"test[:._-]\w", name) and not _OTHER_TESTS.search(name)]
-    return next((name for name in ["test", *others] if _script(scripts.get(name))), "test")
+    """Return the script that tests: `test`, or where that tests nothing one such as `test:unit`."""
+    named = (name for name in scripts if re.match(r"test[:._-]\w", name) and not _OTHER_TESTS.search(name))
+    others = [name for name in named if _may_test(scripts, f"{name[4:]} {_script(scripts[name])}")]
+    is_first = not others or _may_test(scripts, _reached(scripts, "test"))
+    return "test" if is_first and _script(scripts.get("test")) else next(iter(others), "test")
+
+
+def _may_test(scripts: dict[str, Any], text: str) -> bool:
+    """Tell whether a script's text looks like a test; the names of other scripts do not count."""
+    text = re.sub(r"[\w:.-]+", lambda word: "" if word[0] in scripts else word[0], text)
+    return not _WAITS.search(text) and _MAY_TEST.search(text) is not None
 
 
 def _tests_js(folder: Folder, scripts: list[str]) -> bool:

@@ -155,7 +155,7 @@ RUNNERS = {
         "a:test: No test files found, exiting with code 0\n Tasks:    1 successful, 1 total",
         "a:test:       Tests  2 passed (2)\n Tasks:    1 successful, 1 total",
     ),
-    "node": ({"a.test.js": "", "../tools/node": SAYS}, "# tests 0\n# pass 0", "# tests 3\n# pass 3"),
+    "node": ({"a.test.js": "test()", "../tools/node": SAYS}, "# tests 0\n# pass 0", "# tests 3\n# pass 3"),
     "Bun": (
         {"package.json": "{}", "bun.lock": "", "node_modules/a": "", "a.test.ts": "", "../tools/bun": SAYS},
         " 0 pass\n 2 skip\n 0 fail",
@@ -336,7 +336,11 @@ def test_a_runner_that_passes_without_a_test_is_told_as_that(tmp_path: Path):
 
 
 def test_a_runner_that_reports_elsewhere_is_trusted(tmp_path: Path):
-    assert "counted" not in script_for(tmp_path, {"package.json": '{"scripts": {"test": "vitest --reporter=junit"}}'})
+    for script in ("vitest --reporter=junit", "mocha --reporter mocha-teamcity-reporter"):
+        assert "counted" not in script_for(tmp_path, {"package.json": json.dumps({"scripts": {"test": script}})})
+    assert "counted" in script_for(tmp_path, {"package.json": '{"scripts": {"test": "mocha --reporter=dot"}}'})
+    files = {"package.json": '{"scripts": {"test": "vitest"}}', "vite.config.js": "coverage: { reporter: ['text'] },\n"}
+    assert "counted" in script_for(tmp_path, files)
 
 
 def test_a_go_build_that_fails_beside_a_test_that_passes_says_nothing_of_none(tmp_path: Path):
@@ -566,6 +570,28 @@ LOSSES = {
         {"pom.xml": "", ".mvn/maven.config": "-fae\n-T1C\n", "src/test/java/ATest.java": ""},
         "",
     ),
+    "a variable that fails at the end": (
+        {"Makefile": "test:\n\t@r=0; for t in *.sh; do ./$$t || r=1; done; exit $$r\n"},
+        "",
+    ),
+    "a variable of the other branch": (
+        {"Makefile": "test:\n\tfor t in *.sh; do if ./$$t; then :; else echo no; bad=1; fi; done; [ -z $$bad ]\n"},
+        "",
+    ),
+    "a variable that nothing asks for": (
+        {"Makefile": "test:\n\t@for t in *.sh; do ./$$t || r=1; done; echo $$r\n"},
+        "; echo $$r",
+    ),
+    "an exit code that is written down": ({"Makefile": "test:\n\t./check.sh; echo $$? >code\n"}, "; echo $$? >code"),
+    "a goal of make that a script names": (
+        {"package.json": '{"scripts": {"test": "make test"}}', "Makefile": "test:\n\t-./check.sh\n"},
+        "-./check.sh",
+    ),
+    "a flag of rake where RSpec runs": ({"Rakefile": "t.fail_on_error = false", "spec/a_spec.rb": ""}, ""),
+    "a flag of rake": (
+        {"Rakefile": "RSpec::Core::RakeTask.new { |t| t.fail_on_error = false }"},
+        "fail_on_error = false",
+    ),
     "two that may fail": ({"package.json": '{"scripts": {"test": "jest || ava"}}'}, ""),
 }
 
@@ -609,8 +635,23 @@ OF_PACKAGES = {
         True,
     ),
     "a script whose name is no word": (
-        {"package.json": '{"scripts": {"test:a; b {tests_pass}": "node a.js"}}'},
+        {"package.json": '{"scripts": {"test:a; b {tests_pass}": "node test.js"}}'},
         ["npm run 'test:a; b {tests_pass}'\n"],
+        True,
+    ),
+    "a script that compiles tests": (
+        {"package.json": '{"scripts": {"test-compile": "tsc -p .", "build": "tsc"}}'},
+        ["npm run build"],
+        False,
+    ),
+    "a script that waits": (
+        {"package.json": '{"scripts": {"test:node": "node --inspect-brk test.js", "build": "tsc"}}'},
+        ["npm run build"],
+        False,
+    ),
+    "a check beside unit tests": (
+        {"package.json": '{"scripts": {"test": "npm run test:lint", "test:lint": "eslint", "test:unit": "x"}}'},
+        ["CI=true npm run test\n", "CI=true npm run test:unit\n"],
         True,
     ),
     "no part has tests": (
@@ -932,6 +973,11 @@ PARTS = {
         "Go",
         "",
     ),
+    "a helper in the folder of tests": (
+        {"go.mod": "", "test/a.mjs": "export const x = 1\n", "test/a_test.go": "// test()\n"},
+        "Go",
+        "JavaScript (test/a.mjs)",
+    ),
     "folders alone": (
         {"s/a/go.mod": "", "s/b/Cargo.toml": "", "docs/package.json": "{}"},
         "Go, Rust",
@@ -1085,6 +1131,8 @@ HOSTILE = {
     "marks": lambda size: _test("; " * size + "x"),
     "words": lambda size: _test("node " * size),
     "a chain": lambda size: _test("run s0", **{f"s{n}": f"run s{n + 1}" for n in range(size // 10)}),
+    "names of tests": lambda size: _test("x", **{f"test:{n}": f"run test:{n + 1}" for n in range(size // 10)}),
+    "variables": lambda size: _test("test || else a " * (size // 10)),
 }
 
 

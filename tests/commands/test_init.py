@@ -74,7 +74,7 @@ KINDS = {
         {"package.json": '{"scripts": {"build": "x", "test": "echo \\"Error: no test specified\\" && exit 1"}}'},
         ["npm run build", "!run test"],
     ),
-    "Node's own tests": ({"package.json": "{}", "a.test.js": ""}, ["node --test"]),
+    "Node's own tests": ({"package.json": "{}", "a.test.js": "test('a')"}, ["node --test"]),
     "broken package.json beside Go": ({"package.json": "{", "go.mod": ""}, ["!npm", "go test ./..."]),
     "Go workspace": ({"go.work": "", "go.mod": ""}, ["xargs go build", "xargs go test", "!./..."]),
     "Maven wrapper": ({"pom.xml": "", "mvnw": ""}, ["sh ./mvnw ", "!\nmvn "]),
