@@ -65,14 +65,15 @@ class _Language(NamedTuple):
 
 
 def build_script_for(root: Path) -> BuildScript | None:
-    """Return a build script and what it builds; None for a project of no known kind."""
+    """Return a build script and what it builds; None for a project of no known kind and no code."""
     project = look_into(root)
     built, left_out = _choose(project)
     parts = [*_find_all(project, _HOOKS, ""), *built]
-    if not parts:
-        return None
     languages = _find_unbuilt(project, [*built, *left_out])
-    missing = languages[0] if languages and languages[0].is_main and all(part.folder for part in built) else None
+    is_of_parts = all(part.folder or (part.kind.get("loose") and not part.is_tested) for part in built)
+    missing = languages[0] if languages and languages[0].is_main and is_of_parts else None
+    if not parts and not missing:
+        return None
     sections = [_section(part) for part in parts]
     if any("counted " in line for part in parts for line in part.lines):
         sections.insert(0, _TABLE["counted"])
@@ -101,7 +102,9 @@ def _choose(project: Folder) -> tuple[list[_Part], list[_Part]]:
     found = _find_all(project, _KINDS, "")
     names = {part.kind["name"] for part in found}
     last = [part for part in _find_all(project, _LAST_KINDS, "") if part.lines and part.kind["name"] not in names]
-    built = [part for part in found if part.lines] or last
+    built = [part for part in found if part.lines]
+    if not any(part.is_tested for part in built):
+        built += [part for part in last if part.is_tested or not built]
     left_out = [part for part in [*found, *last] if part not in built]
     of_root = {part.kind["name"]: part.can_pass for part in built}
     kinds = [kind for kind in _KINDS if not project.has(kind.get("unless", ""))]

@@ -203,9 +203,10 @@ def _write_build_script(project: Project) -> list[str]:
         file.write(script)
     project.build_script.chmod(0o755)
     ignored = [_IGNORED] if project.git and ignored_paths(project, [BUILD_SCRIPT]) else []
-    if found:
-        return [f"wrote {BUILD_SCRIPT} for {', '.join(found.titles)}: read it and run it once", *found.notes, *ignored]
-    return [f"wrote {BUILD_SCRIPT}: put your build and test commands into it", *ignored]
+    notes = [*found.notes, *ignored] if found else ignored
+    if found and found.titles:
+        return [f"wrote {BUILD_SCRIPT} for {', '.join(found.titles)}: read it and run it once", *notes]
+    return [f"wrote {BUILD_SCRIPT}: put your build and test commands into it", *notes]
 
 
 def _ignore_environments(project: Project) -> list[str]:

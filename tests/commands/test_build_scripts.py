@@ -973,6 +973,16 @@ PARTS = {
         "Go",
         "",
     ),
+    "a package of Swift without tests beside make": (
+        {"Package.swift": "", "a.swift": "", "Makefile": "test:\n\t./a\n"},
+        "make",
+        "Swift (Package.swift)",
+    ),
+    "a program without tests beside make": (
+        {"Cargo.toml": "", "src/main.rs": "", "Makefile": "test:\n\t./a\n"},
+        "Rust, make",
+        "",
+    ),
     "a helper in the folder of tests": (
         {"go.mod": "", "test/a.mjs": "export const x = 1\n", "test/a_test.go": "// test()\n"},
         "Go",
@@ -1007,8 +1017,9 @@ def test_projects_below_one_without_tests_of_its_own_are_tested_each(text: str, 
     assert ("# Python (pyproject.toml)\n" in script) == ("ruff" not in text)
 
 
-def test_helpers_stand_for_no_project_that_nothing_builds(tmp_path: Path):
-    files = {"src/a.zig": "", "src/b.zig": "", "tools/c.py": "d = 1\n"}
+@pytest.mark.parametrize("helper", ["tools/c.py", "c.py", "docs/c.txt"])
+def test_helpers_stand_for_no_project_that_nothing_builds(helper: str, tmp_path: Path):
+    files = {"src/a.zig": "", "src/b.zig": "", helper: "d = 1\n"}
     found = build_script_for(lay(tmp_path, files))
     assert found is not None
     assert "No build was found for Zig (src/a.zig): build.sh fails until it has one." in found.notes
