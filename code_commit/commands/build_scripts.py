@@ -1,5 +1,6 @@
 """The build.sh that `init` writes: what it builds of a project, and what it leaves out or cannot test."""
 
+import posixpath
 import re
 import shlex
 import textwrap
@@ -10,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from code_commit.codebase.grammars import code_languages
-from code_commit.commands.descriptions import read_facts
+from code_commit.commands.descriptions import read_facts, testpaths_of
 from code_commit.commands.project_files import Facts, Folder, Places, look_into, mapping, paths_of
 from code_commit.commands.scripts import workspaces_of
 from code_commit.project import BUILD_SCRIPT
@@ -50,6 +51,7 @@ class _Part(NamedTuple):
     is_tested: bool
     lost: str  # what hides the failures of its tests
     runs: str  # the kind whose loose tests its own run too
+    missed: str  # the tests that its runner does not look for
 
     @property
     def can_pass(self) -> bool:
@@ -82,6 +84,7 @@ def build_script_for(root: Path) -> BuildScript | None:
         sections.append(_TABLE["no_build"].format(missing.title, missing.name))
         notes.append(f"No build was found for {missing.title}: {BUILD_SCRIPT} fails until it has one.")
     titles = [part.title for part in left_out] + [each.title for each in languages if each != missing]
+    titles += (part.missed for part in built if part.missed)
     if titles:
         left = f"Left out: {_listed(titles)}. Add to {BUILD_SCRIPT} what should count."
         notes.append(left)
@@ -208,11 +211,9 @@ def _is_covered(
 def _members(folder: Folder, kind: dict[str, Any]) -> Iterator[str]:
     """Yield the patterns of the folders that the build of a kind covers."""
     if kind["name"] == "Python":
-        tool = mapping(mapping(folder.toml("pyproject.toml").get("tool")).get("pytest"))
-        searched = mapping(tool.get("ini_options", tool)).get("testpaths") or "*"
-        yield from paths_of(searched.split() if isinstance(searched, str) else searched)
+        yield from testpaths_of(folder) or ["*"]
     elif kind["name"] == "Rust":
-        yield from _members_of_cargo(folder.toml("Cargo.toml"))
+        yield from _members_of_cargo(folder)
     elif kind["name"] == "JavaScript":
         yield from workspaces_of(folder)
     elif "members" in kind:
@@ -223,14 +224,26 @@ def _members(folder: Folder, kind: dict[str, Any]) -> Iterator[str]:
                 yield (outer / re.sub(r"[:\\]", "/", member)).as_posix()
 
 
-def _members_of_cargo(description: dict[str, Any]) -> Iterator[str]:
-    """Yield what `cargo --workspace` builds: members, and the packages that the root's own one takes from a path."""
+def _members_of_cargo(folder: Folder) -> Iterator[str]:
+    """Yield what `cargo --workspace` builds: members, and the packages that these or the root take from a path."""
+    description = folder.toml("Cargo.toml")
     if "workspace" not in description:
         return
-    yield from paths_of(mapping(description["workspace"]).get("members"))
-    yield from (f"!{path}" for path in paths_of(mapping(description["workspace"]).get("exclude")))
-    for name in ("dependencies", "dev-dependencies", "build-dependencies"):
-        yield from paths_of([mapping(each).get("path") for each in mapping(description.get(name)).values()])
+    workspace = mapping(description["workspace"])
+    yield from (members := paths_of(workspace.get("members")))
+    yield from (f"!{path}" for path in paths_of(workspace.get("exclude")))
+    others = {name.rpartition("/")[0] for name in folder.find("**/Cargo.toml")}
+    unread = [*filter(Places(["", *members]).have, others)]
+    while unread:
+        others.difference_update(unread)
+        place = unread.pop()
+        package = folder.toml(f"{place}/Cargo.toml".lstrip("/"))
+        tables = [package.get(name) for name in ("dependencies", "dev-dependencies", "build-dependencies")]
+        tables += [mapping(package.get("workspace")).get("dependencies")]
+        named = (paths_of([mapping(each).get("path")]) for table in tables for each in mapping(table).values())
+        paths = {posixpath.normpath(posixpath.join(place, path)) for each in named for path in each}
+        yield from paths
+        unread += paths & others
 
 
 def _listed(names: Sequence[str], kind: str = "more part") -> str:
@@ -299,9 +312,9 @@ def _find_all(folder: Folder, kinds: Sequence[dict[str, Any]], name: str) -> lis
         facts.add(tests=is_tested)
         title = f"{kind['name']} ({shown(f'{name}/{marker}' if name else marker)})"
         if is_fit or not earlier:
-            lost, runs = (facts.values.get(f"{word} {kind['name']}", "") for word in ("lost", "runs"))
+            lost, *others = (facts.values.get(f"{word} {kind['name']}", "") for word in ("lost", "runs", "missed"))
             lines = _lines(kind, facts) if is_fit else []
-            found[kind["name"]] = _Part(kind, name, title, lines, is_tested, shown(lost), runs)
+            found[kind["name"]] = _Part(kind, name, title, lines, is_tested, shown(lost), *others)
     return list(found.values())
 
 

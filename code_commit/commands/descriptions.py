@@ -7,16 +7,21 @@ import posixpath
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
 
-from code_commit.commands.project_files import Facts, Folder, mapping, strings
+from code_commit.commands.project_files import Facts, Folder, Places, mapping, paths_of, strings
 from code_commit.commands.scripts import read_composer, read_make, read_npm
+from code_commit.files import folders_of
 from code_commit.git import ask_git
 from code_commit.regex import regex
+from code_commit.runs.words import count
+from code_commit.terminal import shown
 
 _FOR_PYTEST = regex(r"^(?:(?:async )?def test_|(?:import|from) pytest\b)", re.MULTILINE)
 """A test that unittest does not run."""
+_DEFINES_TEST = regex(r"^\s*(?:async )?def test", re.MULTILINE)
 _GOOD_TASKS = {"all", "build", "check", "compile", "features", "lint", "rubocop", "spec", "standard", "test"}
 _COMMENTS = regex(r"<!--(?s:.*?)(?:-->|\Z)|^[ \t]*(?:#|//).*", re.MULTILINE)
 _IGNORES = {
@@ -29,7 +34,8 @@ _IGNORES = {
 }
 """The settings with which failed tests are no failure, and the files that hold them."""
 _CMAKE_SWITCH = regex(
-    r"""(?i)\b(?:(?:cmake_dependent_)?option\s*\(\s*(\w+)(?:\s+"[^"]*")?\s*([\w$]*)|set\s*\(\s*(\w+)\s+(\w+)\s+CACHE\s+BOOL)"""
+    r"""(?i)\b(?:(?:cmake_dependent_)?option\s*\(\s*([\w-]+)(?:\s+"[^"]*")?\s*([\w$]*)"""
+    r"""|set\s*\(\s*([\w-]+)\s+(\w+)\s+CACHE\s+BOOL)"""
 )
 _CMAKE_HINTS = {"enable_testing", "add_subdirectory", "include"}
 _CMAKE_TESTS = regex(r"(?!.*(?:NO|SKIP|DISABLE|WITHOUT|INSTALL)_)(?:\w+_)?TEST(?:S|ING)?")
@@ -52,8 +58,8 @@ def _read_python(folder: Folder, facts: Facts) -> None:
     configured = (
         "pytest" in tool
         or folder.has("pytest.ini .pytest.ini pytest.toml .pytest.toml conftest.py")
-        or "tool:pytest" in folder.sections("setup.cfg")
-        or "pytest" in folder.sections("tox.ini")
+        or "tool:pytest" in folder.ini("setup.cfg")
+        or "pytest" in folder.ini("tox.ini")
     )
     extras = mapping(mapping(project.get("project")).get("optional-dependencies"))
     groups = mapping(project.get("dependency-groups"))
@@ -86,6 +92,27 @@ def _read_python(folder: Folder, facts: Facts) -> None:
     facts.values["around"] = f"{top}*/pyvenv.cfg {top}.venv/pyvenv.cfg " if top else ""
     is_apart = folder.has("tests/*.py") and not folder.has("tests/__init__.py")
     facts.values["tests"] = " -s tests" if is_apart else ""
+    facts.values["missed Python"] = _missed_by_pytest(folder)
+
+
+def testpaths_of(folder: Folder) -> list[str]:
+    """Return the folders that pytest searches by its settings; none where it searches all."""
+    tool = mapping(mapping(folder.toml("pyproject.toml").get("tool")).get("pytest"))
+    said = [mapping(tool.get("ini_options", tool)).get("testpaths")]
+    said += (folder.ini(name).get("pytest", {}).get("testpaths") for name in ("pytest.ini", ".pytest.ini", "tox.ini"))
+    said += [folder.ini("setup.cfg").get("tool:pytest", {}).get("testpaths")]
+    first: Any = next(filter(None, said), [])
+    paths = paths_of(first.split() if isinstance(first, str) else first)
+    return [] if "." in paths else paths
+
+
+def _missed_by_pytest(folder: Folder) -> str:
+    """Return the tests that are in none of the folders that pytest searches, "" where it finds none there either."""
+    is_searched = cache(Places(testpaths_of(folder)).have)
+    tests = dict.fromkeys(folder.without("pyproject.toml setup.py").find("**/test_*.py **/*_test.py"))
+    missed = [name for name in tests if not any(map(is_searched, [name, *folders_of([name])]))]
+    missed = [name for name in missed if _DEFINES_TEST.search(folder.text(name))] if len(missed) < len(tests) else []
+    return f"{count(len(missed), 'file')} outside of testpaths ({shown(missed[0])})" if missed else ""
 
 
 def _names_pytest(value: Any) -> bool:
@@ -183,7 +210,8 @@ def _tests_of_cmake(
 
 def _wanted(condition: str, switches: dict[str, str]) -> list[tuple[str, str]]:
     """Return the states of switches that a condition wants; where one of several will do, the one of tests."""
-    named = [(name, "OFF" if no else "ON") for no, name in re.findall(r"(NOT\s+)?(\w+)", condition) if name in switches]
+    found = re.findall(r"(NOT\s+)?([\w-]+)", condition)
+    named = [(name, "OFF" if no else "ON") for no, name in found if name in switches]
     if re.search(r"\bOR\b", condition):
         return [each for each in named if _CMAKE_TESTS.fullmatch(each[0])][:1] or named[:1]
     return named

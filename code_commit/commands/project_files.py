@@ -87,16 +87,12 @@ class Folder:
         except (ValueError, RecursionError):
             return {}
 
-    def sections(self, name: str) -> list[str]:
-        """Return the names of the sections of an INI file."""
-        if not (text := self.text(name)):
-            return []
+    def ini(self, name: str) -> dict[str, dict[str, str | None]]:
+        """Return the sections of an INI file."""
         parser = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=True)
-        try:
-            parser.read_string(text)
-        except configparser.Error:
-            return []
-        return parser.sections()
+        with suppress(configparser.Error):
+            parser.read_string(self.text(name))
+        return {section: dict(parser[section]) for section in parser.sections()}
 
 
 class Places:

@@ -844,6 +844,10 @@ CMAKE = {
     ),
     "CTest's switch": ("option(BUILD_TESTING OFF)\ninclude(CTest)\n", " -DBUILD_TESTING=ON"),
     "a comment": ("# option(A_TESTS OFF)\nenable_testing()\n", ""),
+    "a name with dashes": (
+        'option(no-tests "Skip them" ON)\nenable_testing()\nif(NOT no-tests)\nadd_test(NAME a COMMAND a)\nendif()',
+        " -Dno-tests=OFF",
+    ),
 }
 
 
@@ -971,6 +975,47 @@ PARTS = {
     "a few files of a language": (
         {"go.mod": "", "x.nim": "", **{f"{number}.go": "" for number in range(10)}},
         "Go",
+        "",
+    ),
+    "packages that one of the workspace takes from a path": (
+        {
+            "Cargo.toml": '[workspace]\nmembers = ["a"]\n',
+            "a/Cargo.toml": '[dependencies]\nb = {path = "../b"}\n',
+            "b/Cargo.toml": '[dev-dependencies]\nc = {path = "../c"}\n',
+            "c/Cargo.toml": "",
+            "d/Cargo.toml": "",
+        },
+        "Rust",
+        "Rust (d/Cargo.toml)",
+    ),
+    "packages of Cabal": (
+        {
+            "cabal.project": "packages:\n  .\n  a\n  ./b/*.cabal\n",
+            "x.cabal": "test-suite t",
+            **dict.fromkeys(["a/a.cabal", "b/b.cabal", "c/c.cabal"], ""),
+        },
+        "Haskell",
+        "Haskell (c/c.cabal)",
+    ),
+    "packages of Stack": (
+        {"stack.yaml": "packages:\n- .\n- ./a\n", "x.cabal": "test-suite t", "a/a.cabal": ""},
+        "Haskell",
+        "",
+    ),
+    "tests that pytest does not search": (
+        {
+            "setup.cfg": "[tool:pytest]\ntestpaths = test src/a\n",
+            "test/test_a.py": "",
+            "src/a/test_b.py": "",
+            **dict.fromkeys(["tests/test_c.py", "src/test_d.py"], "def test_x(): pass\n"),
+            "src/test_run.py": "class TestRun: ...\n",
+        },
+        "Python",
+        "2 files outside of testpaths (src/test_d.py)",
+    ),
+    "folders of tests that are not there": (
+        {"pytest.ini": "[pytest]\ntestpaths = tests\n", "src/test_a.py": "def test_a(): pass\n"},
+        "Python",
         "",
     ),
     "a package of Swift without tests beside make": (
@@ -1144,6 +1189,10 @@ HOSTILE = {
     "a chain": lambda size: _test("run s0", **{f"s{n}": f"run s{n + 1}" for n in range(size // 10)}),
     "names of tests": lambda size: _test("x", **{f"test:{n}": f"run test:{n + 1}" for n in range(size // 10)}),
     "variables": lambda size: _test("test || else a " * (size // 10)),
+    "a chain of crates": lambda size: (
+        {"Cargo.toml": '[workspace]\nmembers = ["c/0"]\n'}
+        | {f"c/{n}/Cargo.toml": f'[dependencies]\na = {{path = "../{n + 1}"}}\n' for n in range(size // 200)}
+    ),
 }
 
 
