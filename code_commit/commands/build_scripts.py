@@ -57,9 +57,14 @@ class _Part(NamedTuple):
     def can_pass(self) -> bool:
         return self.is_tested or not self.kind.get("fails")
 
+    @property
+    def languages(self) -> list[str]:
+        """The languages that it builds; make builds any."""
+        return ["*"] if self.runs == "make" else self.kind.get("languages", self.kind["name"]).split()
+
 
 class _Language(NamedTuple):
-    """A language that nothing builds: its name, with its first file, and whether no other has more files."""
+    """A language that nothing builds: its name, with its first file, and whether it is that of most files."""
 
     name: str
     title: str
@@ -106,12 +111,13 @@ def _choose(project: Folder) -> tuple[list[_Part], list[_Part]]:
     names = {part.kind["name"] for part in found}
     last = [part for part in _find_all(project, _LAST_KINDS, "") if part.lines and part.kind["name"] not in names]
     built = [part for part in found if part.lines]
-    if not any(part.is_tested for part in built):
+    if not any(part.is_tested for part in built) or any(each.is_main for each in _find_unbuilt(project, built)):
         built += [part for part in last if part.is_tested or not built]
     left_out = [part for part in [*found, *last] if part not in built]
     of_root = {part.kind["name"]: part.can_pass for part in built}
     kinds = [kind for kind in _KINDS if not project.has(kind.get("unless", ""))]
     outers, folders = {(part.kind["name"], ""): part for part in built}, set[str]()
+    missed = {(part.kind["name"], ""): part for part in left_out}
     places: dict[tuple[str, str], tuple[Places, Places]] = {}
     for name, folder in _folders_of(project):
         inner = _find_all(folder, kinds, name) or [part for part in _find_all(folder, _LAST_KINDS, name) if part.lines]
@@ -126,11 +132,13 @@ def _choose(project: Folder) -> tuple[list[_Part], list[_Part]]:
         built += chosen
         outers |= {(part.kind["name"], name): part for part in chosen}
         folders |= {name} if chosen else set()
-        left_out += (
-            part for part in parts if part not in chosen and (part.kind in _KINDS or not (is_apart or "/" in name))
-        )
+        others = [part for part in parts if part not in chosen and not _is_covered(part, project, missed, places)]
+        missed |= {(part.kind["name"], name): part for part in others}
+        left_out += (part for part in others if part.kind in _KINDS or not (is_apart or "/" in name))
     ran = {(part.runs, part.folder) for part in built}
-    built = [part for part in built if not (part.kind.get("loose") and (part.kind["name"], part.folder) in ran)]
+    covered = [part for part in [*built, *left_out] if (part.kind["name"], part.folder) in ran]
+    built = [part for part in built if not (part in covered and (part.kind.get("loose") or part.kind in _LAST_KINDS))]
+    left_out = [part for part in left_out if part not in covered]
     if any(part.can_pass for part in built):
         left_out[:0] = [part for part in built if not part.can_pass]
         built = [part for part in built if part.can_pass]
@@ -144,6 +152,8 @@ def _find_unbuilt(project: Folder, parts: Sequence[_Part]) -> list[_Language]:
     """
     files: dict[str, list[str]] = {}
     others: dict[str, list[str]] = {}
+    known = {language for part in parts for language in part.languages}
+    built = tuple(part.folder and f"{part.folder}/" for part in parts if "*" in part.languages)
     for name in project.files:
         suffix = PurePosixPath(name).suffix[1:]
         if language := _LANGUAGE_OF.get(suffix):
@@ -154,11 +164,14 @@ def _find_unbuilt(project: Folder, parts: Sequence[_Part]) -> list[_Language]:
     if len(others.get(most, "")) > max([_FEW, *map(len, files.values())]):
         files[most] = others[most]
     counts = Counter({language: len(names) for language, names in files.items()})
-    known = {language for part in parts for language in part.kind.get("languages", part.kind["name"]).split()}
+    left = {name: [file for file in files[name] if not file.startswith(built)] for name in counts.keys() - known}
+    main = next(
+        (language for language, number in counts.most_common(1) if 2 * len(left.get(language, "")) > number), ""
+    )
     return [
-        _Language(language, f"{language} ({shown(files[language][0])})", language == counts.most_common(1)[0][0])
-        for language, number in counts.most_common()
-        if not known & {language, "*"} and number >= _SMALLEST_SHARE * counts.total()
+        _Language(language, f"{language} ({shown(left[language][0])})", language == main)
+        for language, _ in counts.most_common()
+        if len(left.get(language, "")) >= max(1, _SMALLEST_SHARE * counts.total())
     ]
 
 

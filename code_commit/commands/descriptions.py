@@ -78,13 +78,11 @@ def _read_python(folder: Folder, facts: Facts) -> None:
     facts.add(settings=settings, runner=runner and not for_pytest, no_runner=not (runner or for_pytest))
     facts.values |= {"settings": settings[1] if settings else "", "runner": runner}
     facts.values["group"] = "" if for_unittest else _group_of_pytest(folder, project, groups, extras)
-    optional = mapping(mapping(tool.get("poetry")).get("group"))
-    facts.values["with"] = "".join(
-        f" --with {shlex.quote(name)}"
-        for name, group in optional.items()
-        if mapping(group).get("optional") and _names_pytest(group)
-    )
-    facts.add(hatch=mapping(mapping(tool.get("hatch")).get("envs")))
+    poetry = {name: mapping(group) for name, group in mapping(mapping(tool.get("poetry")).get("group")).items()}
+    for_tests = [name for name, group in poetry.items() if _names_pytest(group)]
+    is_optional = for_tests and all(poetry[name].get("optional") for name in for_tests)
+    facts.values["with"] = f" --with {shlex.quote(','.join(for_tests))}" if is_optional else ""
+    facts.add(hatch=mapping(tool.get("hatch")).get("envs") or folder.toml("hatch.toml").get("envs"))
     names = [*folder.find("**/test*.py"), *folder.find("**/*_test.py")]
     is_suffix = bool(names) and all(PurePosixPath(name).stem.endswith("_test") for name in names)
     facts.values["pattern"] = " -p '*_test.py'" if is_suffix else ""
@@ -139,8 +137,8 @@ def _group_of_pytest(folder: Folder, project: dict[str, Any], groups: dict[str, 
 
 def _read_ruby(folder: Folder, facts: Facts) -> None:
     gems = re.search(r"^[ \t]*gem[ (]+['\"]rspec(?:-rails)?['\"]", folder.text("Gemfile"), re.MULTILINE)
-    rspec = gems or folder.has(".rspec spec/**/*_spec.rb")
     minitest = folder.has("test/**/*_test.rb test/**/test_*.rb")
+    rspec = folder.has("spec/**/*_spec.rb") or (not minitest and (gems or folder.has(".rspec")))
     tasks = re.sub(r"(?m)^[ \t]*#.*$", "", folder.text("Rakefile"))
     test_task = re.search(r"TestTask|\btask[ (]?[ ]?(?::test\b|test:|[\"']test\b)", tasks)
     spec_task = not rspec and re.search(r"RSpec::Core::RakeTask", tasks)

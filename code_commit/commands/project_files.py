@@ -108,7 +108,8 @@ class Places:
 
 def _fits(path: str, pattern: str) -> bool:
     if "**" in pattern:
-        return fnmatchcase(path, pattern) or fnmatchcase(path, pattern.replace("**/", ""))
+        ways = ((path, pattern), (f"{path}/", pattern), (path, pattern.replace("**/", "")))
+        return any(fnmatchcase(*way) for way in ways)
     return path.count("/") == pattern.count("/") and fnmatchcase(path, pattern)
 
 

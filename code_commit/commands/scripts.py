@@ -40,17 +40,18 @@ _ASSIGNED = regex(r"\s*(?:(?:export|override|private)\s+)*[\w.-]+\s*(?::{1,3}|[+
 _QUOTED = regex(r"'[^'\n]*'|\"(?:\\.|[^\"\\\n])*\"")
 _LOSES = regex(
     r"(\|\| *(?:true|:|exit 0|echo\b|(?:\[|test) .*\$\?[^;&|\n]*))|(; *(?:(?:true|:|exit 0) *|echo\b[^;\n]*))$"
-    r"|(?<![|\\])(\|(?!\|)&? *(?!xargs\b)[\w./@-]+)"
+    r"|(?<![|\\])(\|(?!\||[\w.*?/@|-]{0,99}\))&? *(?!xargs\b)[\w./@-]+)"
     r"|\b(docker[- ]compose\b(?:(?! up\b)[^;&|\n]){0,99} up)\b"
     r"(?![^;&|\n]{0,999} (?:--(?:exit-code|abort-on|detach|wait)|-d\b))",
     re.MULTILINE,
 )
+_ASIDE, _DEEPEST = regex(r"\$\([^()]*\)"), 3
 _STOPS = regex(r"\bset -\w*e|\|\| *(?:[({][^)}|]*\b)?exit\b|\$\?")
 _SAYS = regex(r"\b(?:echo|printf)\b[^;&|\n]*")
 _SET = regex(r"(?:\|\||\belse\b)[^|]{0,200}?\b([A-Za-z_]\w*)=")
 _DECIDES = regex(r"(?:\b(?:exit|return|test)|\[)\s[^;&|\n]{0,99}?\$+[{(]?([A-Za-z_]\w*)")
-"""What ends a script at a failure, what only speaks, a variable set after one, and one that decides."""
-_FAILS = regex(r"\b(?:exit|return) +[^0]|\bfalse\b")
+"""What a step asks, what ends a script at a failure, what speaks, a variable set after one, and one that decides."""
+_FAILS = regex(r"\b(?:exit|return) +[^0]|\A\s*(?:exit|return)\s*(?:[;&})]|\Z)|\bfalse\b")
 _ASKS = regex(r"--version\b|\b(?:which|command -v)\b")
 _RUN_FOR_EACH = regex(r"\s-exec(?:dir)?\s+")
 _HANDLES = regex(r"(?:cat|ch\w+|cp|echo|grep|ls|mkdir|mv|rm|sed|stat|touch)\b")
@@ -108,6 +109,8 @@ def _reached(scripts: dict[str, Any], name: str) -> str:
 def _loss_of(script: str) -> str:
     """Return what follows a command so that its failure counts no more, as in `test | tee log`; "" without it."""
     plain = _QUOTED.sub("''", script)
+    for _ in range(_DEEPEST):
+        plain = _ASIDE.sub(lambda aside: aside[0] if _MAY_TEST.search(aside[0]) else "", plain)
     if _STOPS.search(_SAYS.sub("", script)) or _is_kept(script):
         plain = plain.replace(";", "&&")
     match = None if "pipefail" in script else _LOSES.search(plain)
@@ -177,7 +180,7 @@ def read_npm(folder: Folder, facts: Facts) -> None:
     test, build = _script(scripts.get(name)), _script(scripts.get("build"))
     texts = [_reached(scripts, name)] if test else []
     lost = _loss_of(_with_shells(folder, texts[0])) if test else ""
-    if re.search(r"\bmake\b", " ".join(texts)):
+    if runs_make := re.search(r"(?<![\w./-])make(?!\S)", " ".join(texts)):
         lost = lost or facts.values["lost make"]
     texts += strings(package.get("jest")) if test else []
     texts += (_reached(each, "test") for each in inner)
@@ -199,6 +202,7 @@ def read_npm(folder: Folder, facts: Facts) -> None:
     facts.values |= {
         "test": shlex.quote(name),
         "lost JavaScript": lost,
+        "runs JavaScript": "make" if runs_make else "",
         "manager": next(_managers(folder), ""),
     }
 

@@ -592,6 +592,19 @@ LOSSES = {
         {"Rakefile": "RSpec::Core::RakeTask.new { |t| t.fail_on_error = false }"},
         "fail_on_error = false",
     ),
+    "what a step asks first": (
+        {"package.json": json.dumps({"scripts": {"test": "s=$(basename $(ps -o x) | sed s/-//); jest $s"}})},
+        "",
+    ),
+    "tests whose output a step asks": (
+        {"package.json": json.dumps({"scripts": {"test": "said=$(jest | tail -1); [ -n $said ]"}})},
+        "| tail",
+    ),
+    "words of a case": ({"Makefile": "test:\n\tcase $$X in a|b.sh|c) ;; esac; ./check.sh\n"}, ""),
+    "an end with the code of the last step": (
+        {"Makefile": "test:\n\tfor t in *.sh; do ./test $$t || exit; done\n"},
+        "",
+    ),
     "two that may fail": ({"package.json": '{"scripts": {"test": "jest || ava"}}'}, ""),
 }
 
@@ -738,9 +751,17 @@ def test_the_tool_of_a_lock_file_runs_python(lock: str, lines: list[str], tmp_pa
     assert [line for line in lines if line not in script] == []
 
 
+def test_poetry_adds_a_group_only_where_no_other_one_has_pytest(tmp_path: Path):
+    dev = '[tool.poetry.group.dev.dependencies]\npytest = "^8"\n'
+    script = script_for(tmp_path, {"poetry.lock": "", "pyproject.toml": OPTIONAL + dev, "test_a.py": ""})
+    assert "--no-interaction\n" in script
+
+
 def test_hatch_tests_where_it_has_environments_and_uv_installs_the_parts_that_have_pytest(tmp_path: Path):
     tests = {"tests/test_a.py": "def test_a(): ...\n"}
-    assert "hatch test" in script_for(tmp_path / "a", {"pyproject.toml": "[tool.hatch.envs.test]\n", **tests})
+    for name, table in (("pyproject.toml", "[tool.hatch.envs.test]\n"), ("hatch.toml", "[envs.test]\n")):
+        files = {"pyproject.toml": "", name: table}
+        assert "hatch test" in script_for(tmp_path / name, files | tests)
     files = {"uv.lock": "", "pyproject.toml": '[tool.uv.workspace]\nmembers = ["p/*"]\n'}
     files["p/a/pyproject.toml"] = '[dependency-groups]\ndev = ["pytest"]\n'
     assert "uv run --all-packages python" in script_for(tmp_path / "b", files | tests)
@@ -998,7 +1019,7 @@ PARTS = {
         "Haskell (c/c.cabal)",
     ),
     "packages of Stack": (
-        {"stack.yaml": "packages:\n- .\n- ./a\n", "x.cabal": "test-suite t", "a/a.cabal": ""},
+        {"stack.yaml": "packages:\n- '.'\n- a/\n", "x.cabal": "test-suite t", "a/a.cabal": ""},
         "Haskell",
         "",
     ),
@@ -1027,6 +1048,52 @@ PARTS = {
         {"Cargo.toml": "", "src/main.rs": "", "Makefile": "test:\n\t./a\n"},
         "Rust, make",
         "",
+    ),
+    "helpers that are built beside what most files are": (
+        {"Cargo.toml": "", "src/a.rs": "", "Makefile": "test:\n\t./a\n", **dict.fromkeys(["a.c", "b.c"], "")},
+        "Rust, make",
+        "",
+    ),
+    "parts of a part that is left out": (
+        {
+            "A.slnx": '<Project Path="a/a.csproj" />',
+            "a/a.csproj": "",
+            "b/B.slnx": '<Project Path="c/c.csproj" />',
+            **dict.fromkeys(["b/c/c.csproj", "b/d/d.csproj"], ""),
+        },
+        ".NET",
+        ".NET (b/B.slnx), .NET (b/d/d.csproj)",
+    ),
+    "make that a script runs": (
+        {"package.json": '{"scripts": {"test": "make test"}}', "Makefile": "test:\n\tjest\n", "a.c": "", "b.c": ""},
+        "JavaScript",
+        "",
+    ),
+    "a folder that a pattern ends with": (
+        {"package.json": '{"scripts": {"test": "x"}, "workspaces": ["a/**"]}', "a/package.json": "{}"},
+        "JavaScript",
+        "",
+    ),
+    "packages of Deno": (
+        {
+            "deno.json": '{"workspace": ["./a"]}',
+            "a/deno.json": "",
+            "a/b_test.ts": "",
+            "b/deno.json": "",
+            "b/c_test.ts": "",
+        },
+        "Deno",
+        "Deno (b/deno.json)",
+    ),
+    "packages whose classes a package of PHP loads": (
+        {
+            "composer.json": '{"autoload": {"psr-4": {"A\\\\": "src/A/", "B\\\\": ["src/B"]}}}',
+            "phpunit.xml": "",
+            "tests/ATest.php": "",
+            **dict.fromkeys(["src/A/b/composer.json", "src/B/composer.json", "c/composer.json"], ""),
+        },
+        "PHP",
+        "PHP (c/composer.json)",
     ),
     "a helper in the folder of tests": (
         {"go.mod": "", "test/a.mjs": "export const x = 1\n", "test/a_test.go": "// test()\n"},
@@ -1062,9 +1129,9 @@ def test_projects_below_one_without_tests_of_its_own_are_tested_each(text: str, 
     assert ("# Python (pyproject.toml)\n" in script) == ("ruff" not in text)
 
 
-@pytest.mark.parametrize("helper", ["tools/c.py", "c.py", "docs/c.txt"])
+@pytest.mark.parametrize("helper", ["tools/c.py", "c.py", "docs/c.txt", "tools/Makefile"])
 def test_helpers_stand_for_no_project_that_nothing_builds(helper: str, tmp_path: Path):
-    files = {"src/a.zig": "", "src/b.zig": "", helper: "d = 1\n"}
+    files = {"src/a.zig": "", "src/b.zig": "", "tools/d.zig": "", helper: "all:\n" if "Make" in helper else "d = 1\n"}
     found = build_script_for(lay(tmp_path, files))
     assert found is not None
     assert "No build was found for Zig (src/a.zig): build.sh fails until it has one." in found.notes
@@ -1094,6 +1161,11 @@ def test_every_module_of_go_is_built_and_tested_also_a_new_one(tmp_path: Path):
     assert (done.returncode, sorted(done.stdout.split("\n"))) == (0, ["", *["ok a b"] * 2, *["ok project"] * 2])
     lay(root, {"new/go.mod": "", "new/bad": ""})
     assert build(root).returncode == 1
+
+
+def test_rspec_that_only_lends_its_words_does_not_run(tmp_path: Path):
+    script = script_for(tmp_path, {"Gemfile": "gem 'rspec'\n", "Rakefile": "TestTask", "test/test_a.rb": ""})
+    assert ("rake test" in script, "rspec" in script) == (True, False)
 
 
 def test_rspec_and_minitest_both_run_beside_rails(tmp_path: Path):
