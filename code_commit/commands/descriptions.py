@@ -6,7 +6,7 @@ Each fact is a word, which the lines of build_scripts.toml name. A file that can
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
@@ -22,6 +22,15 @@ from code_commit.terminal import shown
 _FOR_PYTEST = regex(r"^(?:(?:async )?def test_|(?:import|from) pytest\b)", re.MULTILINE)
 """A test that unittest does not run."""
 _DEFINES_TEST = regex(r"^\s*(?:async )?def test", re.MULTILINE)
+_IS_TEST = regex(r"^(?:(?:async )?def test_|class (?:Test\w*|\w+\([\w., ]*TestCase))", re.MULTILINE)
+_IMPORT = regex(r"^\s*(?:from|import)\b.*", re.MULTILINE)
+_BUILT_FOR = regex(r"^//(?:go:build (.+)| \+build (.+))", re.MULTILINE)
+_OF_SYSTEMS = regex(
+    r"!.*|aix|android|darwin|dragonfly|freebsd|hurd|illumos|ios|js|linux|nacl|netbsd|openbsd|plan9|solaris|unix|wasip1"
+    r"|windows|zos|386|amd64\w*|arm(?:64|be)?|loong64|mips\w*|ppc64\w*|riscv\w*|s390x?|sparc\w*|wasm|cgo|gc|gccgo|race|msan"
+    r"|asan|ignore|boringcrypto|purego|go\d.*|goexperiment.*"
+)
+"""A test of Python that pytest would run, what modules it names; what Go files are built for, and what is no choice."""
 _GOOD_TASKS = {"all", "build", "check", "compile", "features", "lint", "rubocop", "spec", "standard", "test"}
 _COMMENTS = regex(r"<!--(?s:.*?)(?:-->|\Z)|^[ \t]*(?:#|//).*", re.MULTILINE)
 _IGNORES = {
@@ -33,6 +42,7 @@ _IGNORES = {
     "Python": ("pyproject.toml setup.cfg pytest.ini tox.ini", r"--suppress-tests-failed-exit-code"),
 }
 """The settings with which failed tests are no failure, and the files that hold them."""
+_HEAD = 4000  # characters, in which Go says what a file is built for
 _CMAKE_SWITCH = regex(
     r"""(?i)\b(?:(?:cmake_dependent_)?option\s*\(\s*([\w-]+)(?:\s+"[^"]*")?\s*([\w$]*)"""
     r"""|set\s*\(\s*([\w-]+)\s+(\w+)\s+CACHE\s+BOOL)"""
@@ -90,27 +100,84 @@ def _read_python(folder: Folder, facts: Facts) -> None:
     facts.values["around"] = f"{top}*/pyvenv.cfg {top}.venv/pyvenv.cfg " if top else ""
     is_apart = folder.has("tests/*.py") and not folder.has("tests/__init__.py")
     facts.values["tests"] = " -s tests" if is_apart else ""
-    facts.values["missed Python"] = _missed_by_pytest(folder)
+    facts.values["missed Python"] = _missed_by_pytest(folder) if for_pytest else ""
 
 
 def testpaths_of(folder: Folder) -> list[str]:
     """Return the folders that pytest searches by its settings; none where it searches all."""
-    tool = mapping(mapping(folder.toml("pyproject.toml").get("tool")).get("pytest"))
-    said = [mapping(tool.get("ini_options", tool)).get("testpaths")]
-    said += (folder.ini(name).get("pytest", {}).get("testpaths") for name in ("pytest.ini", ".pytest.ini", "tox.ini"))
-    said += [folder.ini("setup.cfg").get("tool:pytest", {}).get("testpaths")]
-    first: Any = next(filter(None, said), [])
-    paths = paths_of(first.split() if isinstance(first, str) else first)
+    paths = _set_for_pytest(folder, "testpaths")
     return [] if "." in paths else paths
 
 
+def _set_for_pytest(folder: Folder, name: str) -> list[str]:
+    tool = mapping(mapping(folder.toml("pyproject.toml").get("tool")).get("pytest"))
+    said = [mapping(tool.get("ini_options", tool)).get(name)]
+    said += (folder.ini(file).get("pytest", {}).get(name) for file in ("pytest.ini", ".pytest.ini", "tox.ini"))
+    said += [folder.ini("setup.cfg").get("tool:pytest", {}).get(name)]
+    first: Any = next(filter(None, said), [])
+    return paths_of(first.split() if isinstance(first, str) else first)
+
+
 def _missed_by_pytest(folder: Folder) -> str:
-    """Return the tests that are in none of the folders that pytest searches, "" where it finds none there either."""
+    """Return the tests in none of the folders that pytest searches, where some are there, else those of other names."""
     is_searched = cache(Places(testpaths_of(folder)).have)
-    tests = dict.fromkeys(folder.without("pyproject.toml setup.py").find("**/test_*.py **/*_test.py"))
-    missed = [name for name in tests if not any(map(is_searched, [name, *folders_of([name])]))]
-    missed = [name for name in missed if _DEFINES_TEST.search(folder.text(name))] if len(missed) < len(tests) else []
-    return f"{count(len(missed), 'file')} outside of testpaths ({shown(missed[0])})" if missed else ""
+    own = folder.without("pyproject.toml setup.py")
+    tests = dict.fromkeys(own.find("**/test_*.py **/*_test.py"))
+    outside = [name for name in tests if not any(map(is_searched, [name, *folders_of([name])]))]
+    outside = [name for name in outside if _DEFINES_TEST.search(folder.text(name))] if len(outside) < len(tests) else []
+    names = _set_for_pytest(folder, "python_files") or ["test_*.py", "*_test.py"]
+    texts = {name: folder.text(name) for name in own.find("**/test/**/*.py **/tests/**/*.py")}
+    imported = {word for text in texts.values() for line in _IMPORT.findall(text) for word in re.findall(r"\w+", line)}
+    others = ((PurePosixPath(name), text) for name, text in texts.items() if _IS_TEST.search(text))
+    unnamed = [
+        path.as_posix()
+        for path, text in others
+        if path.stem not in imported | {"conftest"} and not any(map(path.match, names)) and _DEFINES_TEST.search(text)
+    ]
+    return _told(outside, "outside of testpaths") or _told(unnamed, "whose names pytest does not look for")
+
+
+def _missed_by_go(folder: Folder) -> str:
+    """Return the tests that are built only for a tag of the project's own."""
+    tests = {name: folder.text(name)[:_HEAD] for name in folder.find("**/*_test.go")}
+    ways = {name: _BUILT_FOR.search(text) for name, text in tests.items()}
+    return _told([name for name, way in ways.items() if way and _is_choice(way)], "of tests behind build tags")
+
+
+def _is_choice(way: re.Match[str]) -> bool:
+    """Tell whether each alternative of a build constraint names a tag that is no system's."""
+    alternatives = way[1].split("||") if way[1] else way[2].split()
+    words = (re.findall(r"!?[\w.]+", each) for each in alternatives)
+    return all(any(not _OF_SYSTEMS.fullmatch(word) for word in each) for each in words)
+
+
+def _missed_by_cargo(folder: Folder) -> str:
+    """Return the tests that Cargo passes over without a word: for a feature that no package here turns on."""
+    manifests = {name: folder.toml(name) for name in folder.find("**/Cargo.toml")}
+    wanted = {feature for manifest in manifests.values() for feature in _features_of(manifest)}
+    missed = []
+    for place, manifest in manifests.items():
+        tests = manifest.get("test")
+        for test in map(mapping, tests if isinstance(tests, list) else []):
+            if test.get("test") is False or not wanted.issuperset(strings(test.get("required-features"))):
+                path = next(strings(test.get("path")), f"tests/{test.get('name')}.rs")
+                missed.append(posixpath.join(posixpath.dirname(place), path))
+    return _told(missed, "of tests that Cargo passes over")
+
+
+def _features_of(manifest: dict[str, Any]) -> set[str]:
+    """Return the features that a package turns on: its default ones, and those of its dependencies."""
+    features, seen, unread = mapping(manifest.get("features")), set[str](), ["default"]
+    while unread:
+        feature = unread.pop()
+        unread += strings(features.get(feature)) if feature not in seen else []
+        seen.add(feature)
+    tables = [mapping(manifest.get(name)).values() for name in ("dependencies", "dev-dependencies")]
+    return seen | {each for table in tables for needed in table for each in strings(mapping(needed).get("features"))}
+
+
+def _told(names: Sequence[str], what: str) -> str:
+    return f"{count(len(names), 'file')} {what} ({shown(names[0])})" if names else ""
 
 
 def _names_pytest(value: Any) -> bool:
@@ -229,6 +296,7 @@ def _read_others(folder: Folder, facts: Facts) -> None:
     facts.add(gradle_tests=any("/androidTest/" not in f"/{name}" for name in jvm))  # these need a device
     rust = (folder.text(name) for name in folder.find("**/*.rs") if folder.has("Cargo.toml"))
     facts.add(rust_tests=any(re.search(r"#\[[\w:]*(?:test|quickcheck)", text) for text in rust))
+    facts.values |= {"missed Rust": _missed_by_cargo(folder), "missed Go": _missed_by_go(folder)}
     meson = "\n".join(folder.text(name) for name in folder.find("**/meson.build"))
     automake = "\n".join(folder.text(name) for name in folder.find("**/Makefile.am"))
     facts.add(

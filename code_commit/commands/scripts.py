@@ -8,6 +8,7 @@ from typing import Any
 
 from code_commit.commands.project_files import Facts, Folder, mapping, paths_of, strings
 from code_commit.regex import regex
+from code_commit.terminal import shown
 
 _MAY_RUN_NONE = regex(
     r"(?i)pass-?with-?no-?tests|failOnEmptyTestSuite\W+false"
@@ -35,6 +36,7 @@ _LOCKS = {
 _WAITS = regex(r"\s--?(?:inspect|ui|watch)\b(?!=false)")
 _OTHER_TESTS = regex(r"watch|debug|\bui\b|e2e|cov|update|dev|open|type|lint")
 _HANDS_ON = regex(r"\b(?:lerna|moon|nx|rush|turbo)\s|\s(?:-r|-ws|--recursive|--workspaces)\b")
+_UNCHANGED = regex(r"\bnx affected\S*|(?<=\s)--(?:since|changed|changed-?since|only-?changed)(?![\w-])")
 _TEST_GOAL = regex(r"(?:run|unit)?[_-]?tests?|tests?[_-](?:all|unit)")
 _ASSIGNED = regex(r"\s*(?:(?:export|override|private)\s+)*[\w.-]+\s*(?::{1,3}|[+?!])?=")
 _QUOTED = regex(r"'[^'\n]*'|\"(?:\\.|[^\"\\\n])*\"")
@@ -182,6 +184,8 @@ def read_npm(folder: Folder, facts: Facts) -> None:
     lost = _loss_of(_with_shells(folder, texts[0])) if test else ""
     if runs_make := re.search(r"(?<![\w./-])make(?!\S)", " ".join(texts)):
         lost = lost or facts.values["lost make"]
+    unchanged = next((_UNCHANGED.search(text) for text in texts if "run-many" not in text), None)
+    facts.values["missed JavaScript"] = f"what `{shown(unchanged[0].strip())}` takes as unchanged" if unchanged else ""
     texts += strings(package.get("jest")) if test else []
     texts += (_reached(each, "test") for each in inner)
     texts += (folder.text(each) for each in folder.find_in(["", *spaces], _JS_SETTINGS))
@@ -286,7 +290,7 @@ def read_make(folder: Folder, facts: Facts) -> None:
     if ".ONESHELL" in rules and not re.search(r"(?m)^\.SHELLFLAGS\b[^=\n]*=(?:.*\s)?-\w*e", text):
         needed = [["; ".join(recipe)] for recipe in needed]  # only the exit code of the last step counts
     steps = [step for recipe in needed for step in recipe]
-    steps = [step for step in steps if not _PREPARES.fullmatch(step)]
+    steps = [re.sub(r"(?<!\$)\$\?", "", step) for step in steps if not _PREPARES.fullmatch(step)]  # a list of files
     ignored = (f"-{step.lstrip('@+-')}" for step in steps if re.match(r"[@+]*-", step))
     pipefail = "pipefail" if "pipefail" in text else ""
     facts.values["lost make"] = (

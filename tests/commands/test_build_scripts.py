@@ -323,7 +323,7 @@ def test_a_build_fails_where_its_runner_finds_no_test(kind: str, tmp_path: Path)
     assert (done.returncode, some.split("\n")[-1] in done.stdout) == (0, True), done.stdout + done.stderr
     assert max(map(len, script.split("\n"))) <= 80
     assert build(root, SAID=none).returncode != 0
-    assert "tells of no passed test" not in build(root, SAID=none, CODE="3").stdout
+    assert "no passed test" not in build(root, SAID=none, CODE="3").stdout
     assert build(root, SAID=some, CODE="3").returncode in {3, 123}, "xargs has a code of its own"
 
 
@@ -332,7 +332,28 @@ def test_a_runner_that_passes_without_a_test_is_told_as_that(tmp_path: Path):
     root = tmp_path / "project"
     root.mkdir()
     lay(root, {"build.sh": script_for(root, files)})
-    assert build(root, SAID=none).stdout.endswith("build.sh: the output tells of no passed test\n")
+    assert build(root, SAID=none).stdout.endswith("build.sh: the output tells of a failure, or of no passed test\n")
+
+
+FAILURES = {
+    "RSpec": "47 examples, 1 failure",
+    "PHPUnit": "Tests: 2, Assertions: 1, Failures: 1, Errors: 1.",
+    "mix": "3 tests, 1 failure",
+    "Rake": "3 runs, 4 assertions, 0 failures, 1 errors, 0 skips",
+    "CTest": "50% tests passed, 1 tests failed out of 2",
+    ".NET": "Failed!  - Failed:     1, Passed:     4, Skipped:     0",
+    "mocha": "  2 passed, 1 failed",
+}
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+def test_a_build_fails_where_its_runner_tells_of_a_failure_and_exits_with_0(kind: str, tmp_path: Path):
+    files, _, some = RUNNERS[kind]
+    root = tmp_path / "project"
+    root.mkdir()
+    lay(root, {"build.sh": script_for(root, files)})
+    assert build(root, SAID=f"{some}\n{FAILURES[kind]}").returncode == 1
+    assert build(root, SAID=f"{FAILURES[kind]}\n{some}").returncode == 0, "a title of a test, or a first try"
 
 
 def test_a_runner_that_reports_elsewhere_is_trusted(tmp_path: Path):
@@ -604,6 +625,10 @@ LOSSES = {
     "an end with the code of the last step": (
         {"Makefile": "test:\n\tfor t in *.sh; do ./test $$t || exit; done\n"},
         "",
+    ),
+    "a list of make that looks like an exit code": (
+        {"Makefile": "test:\n\t./a_test; if [ $? ]; then echo bad; fi\n"},
+        "; if [  ]",
     ),
     "two that may fail": ({"package.json": '{"scripts": {"test": "jest || ava"}}'}, ""),
 }
@@ -1033,6 +1058,48 @@ PARTS = {
         },
         "Python",
         "2 files outside of testpaths (src/test_d.py)",
+    ),
+    "tests whose names pytest does not look for": (
+        {
+            "pytest.ini": "[pytest]\npython_files = test_*.py check.py\n",
+            "test/base.py": "class Base(TestCase):\n    def test_a(self): ...\n",
+            "test/test_a.py": "import base\n",
+            "test/cli_tests.py": "class A(unittest.TestCase):\n    def test_b(self): ...\n",
+            **dict.fromkeys(["test/test.py", "test/conftest.py", "test/check.py"], "def test_c(): ...\n"),
+        },
+        "Python",
+        "2 files whose names pytest does not look for (test/cli_tests.py)",
+    ),
+    "tests behind tags of Go": (
+        {
+            "go.mod": "",
+            "a_test.go": "//go:build linux && !race || go1.22\n\npackage a\n",
+            "b_test.go": "//go:build (linux && e2e) || e2e\n\npackage a\n",
+            "c_test.go": "// +build e2e,linux integration\n\npackage a\n",
+            "d_test.go": "// +build e2e linux\n\npackage a\n",
+        },
+        "Go",
+        "2 files of tests behind build tags (b_test.go)",
+    ),
+    "tests behind features of Cargo": (
+        {
+            "Cargo.toml": '[workspace]\nmembers = ["a", "b"]\n',
+            "a/Cargo.toml": (
+                '[features]\ndefault = ["x"]\nx = ["y"]\n[[test]]\nname = "s"\nrequired-features = ["y", "of-b"]\n'
+                '[[test]]\nname = "t"\nrequired-features = ["z"]\n[[test]]\npath = "u.rs"\ntest = false\n'
+            ),
+            "b/Cargo.toml": '[dependencies]\na = {path = "../a", features = ["of-b"]}\n',
+        },
+        "Rust",
+        "2 files of tests that Cargo passes over (a/tests/t.rs)",
+    ),
+    "packages that did not change": (
+        {
+            "package.json": '{"scripts": {"test": "lerna run test --since=main"}, "workspaces": ["a"]}',
+            "a/package.json": '{"scripts": {"test": "x"}}',
+        },
+        "JavaScript",
+        "what `--since` takes as unchanged",
     ),
     "folders of tests that are not there": (
         {"pytest.ini": "[pytest]\ntestpaths = tests\n", "src/test_a.py": "def test_a(): pass\n"},
