@@ -8,6 +8,7 @@ from typing import Any
 
 from code_commit.commands.project_files import Facts, Folder, mapping, paths_of, strings
 from code_commit.regex import regex
+from code_commit.runs.words import count
 from code_commit.terminal import shown
 
 _MAY_RUN_NONE = regex(
@@ -34,6 +35,10 @@ _LOCKS = {
     "package-lock.json": "npm",
 }
 _WAITS = regex(r"\s--?(?:inspect|ui|watch)\b(?!=false)")
+_ONCE = {
+    r"\bng test\b(?!.*--(?:no-)?watch)[^&|;\n]*\Z": "--watch=false",
+    r"\bkarma start\b(?!.*--(?:no-)?single-run)[^&|;\n]*\Z": "--single-run",
+}
 _OTHER_TESTS = regex(r"watch|debug|\bui\b|e2e|cov|update|dev|open|type|lint")
 _HANDS_ON = regex(r"\b(?:lerna|moon|nx|rush|turbo)\s|\s(?:-r|-ws|--recursive|--workspaces)\b")
 _UNCHANGED = regex(r"\bnx affected\S*|(?<=\s)--(?:since|changed|changed-?since|only-?changed)(?![\w-])")
@@ -54,11 +59,15 @@ _SET = regex(r"(?:\|\||\belse\b)[^|]{0,200}?\b([A-Za-z_]\w*)=")
 _DECIDES = regex(r"(?:\b(?:exit|return|test)|\[)\s[^;&|\n]{0,99}?\$+[{(]?([A-Za-z_]\w*)")
 """What a step asks, what ends a script at a failure, what speaks, a variable set after one, and one that decides."""
 _FAILS = regex(r"\b(?:exit|return) +[^0]|\A\s*(?:exit|return)\s*(?:[;&})]|\Z)|\bfalse\b")
+_QUESTION = regex(
+    r"\bif\s+(?!(?:! *)?(?:\[|(?:git|hash|pip|test|type)\s))([^;\n]{1,200}?)(?:;|&&)\s*then\b"
+    r"((?:(?!\bfi\b)[^\n]){0,500})\bfi\b"
+)
 _ASKS = regex(r"--version\b|\b(?:which|command -v)\b")
 _RUN_FOR_EACH = regex(r"\s-exec(?:dir)?\s+")
 _HANDLES = regex(r"(?:cat|ch\w+|cp|echo|grep|ls|mkdir|mv|rm|sed|stat|touch)\b")
 _LAST_OF_EACH = regex(r"\\;|';'|\";\"|\+")
-"""A failure after all, a question for a program, and of `find -exec` the commands on files, and the ends."""
+"""A failure after all, a question, one for a program, and of `find -exec` the commands on files, and the ends."""
 _PREPARES = regex(r"[@+-]*\s*(?:rm|rmdir|mkdir|cp|mv|p?kill)\b[^;&|]*(?:\|\|.*)?")  # a step that tests nothing
 _LEADS = regex(
     r"[@+-]*\s*(?:(?:then|do|else|[({])\s*)*(?:(?:export\s+)?\w+=\S*\s*\Z|\Z|(?:[.:]|\[|cd|cp|export|for|if|mkdir|mv"
@@ -118,7 +127,7 @@ def _loss_of(script: str) -> str:
     match = None if "pipefail" in script else _LOSES.search(plain)
     if match:
         return next(filter(None, match.groups()), "").rstrip(" ")
-    if forgiving := next(_forgives(plain), "") or next(_runs_for_each(script), ""):
+    if forgiving := next(_forgives(plain), "") or next(_only_asks(plain), "") or next(_runs_for_each(script), ""):
         return forgiving
     lines = (_SEPARATOR.split(line) for line in plain.split("\n"))
     steps = (each for line in lines for each in zip(line[::2], line[1::2], line[2::2], strict=False))
@@ -140,6 +149,14 @@ def _forgives(script: str) -> Iterator[str]:
                 instead = re.split(r"[;&|]", after)[0]
                 if not (_MAY_TEST.search(instead) or _FAILS.search(after) or _LEADS.match(instead)):
                     yield f"|| {instead.strip()}"
+
+
+def _only_asks(script: str) -> Iterator[str]:
+    """Yield the tests that a script takes as a question, and whose failure it does not hand on."""
+    for question, answer in _QUESTION.findall(script):
+        is_none = _ASKS.search(question) or _HANDLES.match(question) or "/dev/null" in question
+        if _MAY_TEST.search(question) and not (is_none or re.search(r"\b(?:exit|return|false)\b|\w=", answer)):
+            yield f"if {question.strip()}"
 
 
 def _runs_for_each(script: str) -> Iterator[str]:
@@ -176,16 +193,17 @@ def _hides(before: str, sign: str, after: str) -> bool:
 def read_npm(folder: Folder, facts: Facts) -> None:
     package = folder.json("package.json")
     scripts, spaces = mapping(package.get("scripts")), workspaces_of(folder)
-    members = [folder.json(name) for name in folder.find_in(spaces, "package.json")]
-    inner = [mapping(member.get("scripts")) for member in members]
+    members = {each: folder.json(each) for each in folder.find_in(spaces, "package.json")}
+    inner = [mapping(member.get("scripts")) for member in members.values()]
     name = _name_of_tests(scripts)
     test, build = _script(scripts.get(name)), _script(scripts.get("build"))
     texts = [_reached(scripts, name)] if test else []
     lost = _loss_of(_with_shells(folder, texts[0])) if test else ""
     if runs_make := re.search(r"(?<![\w./-])make(?!\S)", " ".join(texts)):
         lost = lost or facts.values["lost make"]
-    unchanged = next((_UNCHANGED.search(text) for text in texts if "run-many" not in text), None)
-    facts.values["missed JavaScript"] = f"what `{shown(unchanged[0].strip())}` takes as unchanged" if unchanged else ""
+    facts.values["missed JavaScript"] = ", ".join(
+        _passed_over("\n".join(texts), dict(zip(members, inner, strict=True)))
+    )
     texts += strings(package.get("jest")) if test else []
     texts += (_reached(each, "test") for each in inner)
     texts += (folder.text(each) for each in folder.find_in(["", *spaces], _JS_SETTINGS))
@@ -195,7 +213,7 @@ def read_npm(folder: Folder, facts: Facts) -> None:
     of_parts = {goal: any(_script(each.get(goal)) for each in inner) for goal in ("test", "build")}
     every_test, every_build = not test and of_parts["test"], not build and of_parts["build"]
     kinds = ("dependencies", "devDependencies", "optionalDependencies")
-    installs = any(mapping(each.get(kind)) for each in [package, *members] for kind in kinds)
+    installs = any(mapping(each.get(kind)) for each in [package, *members.values()] for kind in kinds)
     is_tested = of_parts["test"] or (test and _tests_js(folder, texts))
     facts.add(npm=test or build or every_test or every_build, npm_installs=installs, npm_tested=is_tested)
     facts.add(npm_build=build, npm_builds=every_build, npm_checks=name != "test" and _script(scripts.get("test")))
@@ -204,11 +222,32 @@ def read_npm(folder: Folder, facts: Facts) -> None:
     kind = "counts" if may_run_none else "trusted"
     facts.add(**{f"npm_{kind}": test, f"npm_every_{kind}": every_test})
     facts.values |= {
-        "test": shlex.quote(name),
+        "test": shlex.quote(name) + _once(folder, test),
         "lost JavaScript": lost,
         "runs JavaScript": "make" if runs_make else "",
         "manager": next(_managers(folder), ""),
     }
+
+
+def _passed_over(test: str, parts: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Yield the tests of a workspace that its test leaves out: of what did not change, and by another name."""
+    unchanged = None if "run-many" in test else _UNCHANGED.search(test)
+    if unchanged:
+        yield f"what `{shown(unchanged[0].strip())}` takes as unchanged"
+    named = {*re.findall(r"[\w:.-]+", test)}
+    others = sorted(part for part, each in parts.items() if _name_of_tests(each) != "test" and named.isdisjoint(each))
+    if others and (not test or _HANDS_ON.search(test)):
+        yield f"the tests of {count(len(others), 'package')} without a script `test` ({shown(others[0])})"
+
+
+def _once(folder: Folder, test: str) -> str:
+    """Return the option with which a test that waits for changes runs once; "" where it does so, or not at its end."""
+    option = next((option for runner, option in _ONCE.items() if re.search(runner, test)), "")
+    if not option or any(re.search(r"\bsingleRun\W+true", folder.text(each)) for each in folder.find("karma.conf.*")):
+        return ""
+    of_others = [lock for lock, manager in _LOCKS.items() if manager != "npm"]
+    is_npm = next(_managers(folder), "npm").startswith("npm") and not folder.has(" ".join([".yarnrc.yml", *of_others]))
+    return f" -- {option}" if is_npm else f" {option}"
 
 
 def _managers(folder: Folder) -> Iterator[str]:

@@ -356,6 +356,21 @@ def test_a_build_fails_where_its_runner_tells_of_a_failure_and_exits_with_0(kind
     assert build(root, SAID=f"{FAILURES[kind]}\n{some}").returncode == 0, "a title of a test, or a first try"
 
 
+ONCE = {
+    "npm": ({"test": "ng test"}, "", "npm run test -- --watch=false\n"),
+    "pnpm": ({"test": "karma start"}, "pnpm-lock.yaml", "pnpm run test --single-run\n"),
+    "a script that says so": ({"test": "ng test --no-watch"}, "", "npm run test\n"),
+    "no end of its script": ({"test": "ng test && lint"}, "", "npm run test\n"),
+}
+
+
+@pytest.mark.parametrize(("scripts", "lock", "line"), ONCE.values(), ids=ONCE)
+def test_a_runner_that_waits_for_changes_runs_once(scripts: dict[str, str], lock: str, line: str, tmp_path: Path):
+    assert line in script_for(tmp_path / "a", {"package.json": json.dumps({"scripts": scripts}), lock or "a": ""})
+    files = {"package.json": '{"scripts": {"test": "karma start"}}', "karma.conf.js": "singleRun: true"}
+    assert "npm run test\n" in script_for(tmp_path / "b", files)
+
+
 def test_a_runner_that_reports_elsewhere_is_trusted(tmp_path: Path):
     for script in ("vitest --reporter=junit", "mocha --reporter mocha-teamcity-reporter"):
         assert "counted" not in script_for(tmp_path, {"package.json": json.dumps({"scripts": {"test": script}})})
@@ -629,6 +644,18 @@ LOSSES = {
     "a list of make that looks like an exit code": (
         {"Makefile": "test:\n\t./a_test; if [ $? ]; then echo bad; fi\n"},
         "; if [  ]",
+    ),
+    "a test that is a question": (
+        {"Makefile": "test:\n\tif ./a_test; then echo good; fi\n"},
+        "if ./a_test",
+    ),
+    "a question that ends it": (
+        {"Makefile": "test:\n\tif ! ./a_test; then echo bad; exit 1; fi\n"},
+        "",
+    ),
+    "a question about a program": (
+        {"Makefile": "test:\n\tif ! pip show pytest; then pip install pytest; fi\n\tpytest\n"},
+        "",
     ),
     "two that may fail": ({"package.json": '{"scripts": {"test": "jest || ava"}}'}, ""),
 }
@@ -1092,6 +1119,15 @@ PARTS = {
         },
         "Rust",
         "2 files of tests that Cargo passes over (a/tests/t.rs)",
+    ),
+    "packages whose tests have another name": (
+        {
+            "package.json": '{"scripts": {"test": "lerna run test:x"}, "workspaces": ["p/*"]}',
+            "p/a/package.json": '{"scripts": {"test:unit": "jest", "test:x": "x"}}',
+            **dict.fromkeys(["p/b/package.json", "p/c/package.json"], '{"scripts": {"test:unit": "jest"}}'),
+        },
+        "JavaScript",
+        "the tests of 2 packages without a script `test` (p/b/package.json)",
     ),
     "packages that did not change": (
         {
