@@ -162,7 +162,7 @@ def _missed_by_cargo(folder: Folder) -> str:
             if test.get("test") is False or not wanted.issuperset(strings(test.get("required-features"))):
                 path = next(strings(test.get("path")), f"tests/{test.get('name')}.rs")
                 missed.append(posixpath.join(posixpath.dirname(place), path))
-    return _told(missed, "of tests that Cargo passes over")
+    return _told(missed, "of tests that Cargo skips")
 
 
 def _features_of(manifest: dict[str, Any]) -> set[str]:

@@ -57,7 +57,7 @@ _STOPS = regex(r"\bset -\w*e|\|\| *(?:[({][^)}|]*\b)?exit\b|\$\?")
 _SAYS = regex(r"\b(?:echo|printf)\b[^;&|\n]*")
 _SET = regex(r"(?:\|\||\belse\b)[^|]{0,200}?\b([A-Za-z_]\w*)=")
 _DECIDES = regex(r"(?:\b(?:exit|return|test)|\[)\s[^;&|\n]{0,99}?\$+[{(]?([A-Za-z_]\w*)")
-"""What a step asks, what ends a script at a failure, what speaks, a variable set after one, and one that decides."""
+"""A question of a step, the end of a script at a failure, a step that speaks, a variable set then, and its use."""
 _FAILS = regex(r"\b(?:exit|return) +[^0]|\A\s*(?:exit|return)\s*(?:[;&})]|\Z)|\bfalse\b")
 _QUESTION = regex(
     r"\bif\s+(?!(?:! *)?(?:\[|(?:git|hash|pip|test|type)\s))([^;\n]{1,200}?)(?:;|&&)\s*then\b"
@@ -233,7 +233,7 @@ def _passed_over(test: str, parts: dict[str, dict[str, Any]]) -> Iterator[str]:
     """Yield the tests of a workspace that its test leaves out: of what did not change, and by another name."""
     unchanged = None if "run-many" in test else _UNCHANGED.search(test)
     if unchanged:
-        yield f"what `{shown(unchanged[0].strip())}` takes as unchanged"
+        yield f"what `{shown(unchanged[0].strip())}` treats as unchanged"
     named = {*re.findall(r"[\w:.-]+", test)}
     others = sorted(part for part, each in parts.items() if _name_of_tests(each) != "test" and named.isdisjoint(each))
     if others and (not test or _HANDS_ON.search(test)):
@@ -241,7 +241,7 @@ def _passed_over(test: str, parts: dict[str, dict[str, Any]]) -> Iterator[str]:
 
 
 def _once(folder: Folder, test: str) -> str:
-    """Return the option with which a test that waits for changes runs once; "" where it does so, or not at its end."""
+    """Return the option by which a test runs once that would wait for changes, "" for any other."""
     option = next((option for runner, option in _ONCE.items() if re.search(runner, test)), "")
     if not option or any(re.search(r"\bsingleRun\W+true", folder.text(each)) for each in folder.find("karma.conf.*")):
         return ""

@@ -1118,7 +1118,7 @@ PARTS = {
             "b/Cargo.toml": '[dependencies]\na = {path = "../a", features = ["of-b"]}\n',
         },
         "Rust",
-        "2 files of tests that Cargo passes over (a/tests/t.rs)",
+        "2 files of tests that Cargo skips (a/tests/t.rs)",
     ),
     "packages whose tests have another name": (
         {
@@ -1135,7 +1135,7 @@ PARTS = {
             "a/package.json": '{"scripts": {"test": "x"}}',
         },
         "JavaScript",
-        "what `--since` takes as unchanged",
+        "what `--since` treats as unchanged",
     ),
     "folders of tests that are not there": (
         {"pytest.ini": "[pytest]\ntestpaths = tests\n", "src/test_a.py": "def test_a(): pass\n"},
@@ -1364,6 +1364,23 @@ HOSTILE = {
     "a chain": lambda size: _test("run s0", **{f"s{n}": f"run s{n + 1}" for n in range(size // 10)}),
     "names of tests": lambda size: _test("x", **{f"test:{n}": f"run test:{n + 1}" for n in range(size // 10)}),
     "variables": lambda size: _test("test || else a " * (size // 10)),
+    "questions": lambda size: _test("if test a " * (size // 10)),
+    "answers": lambda size: _test("if test; then " * (size // 10)),
+    "asides": lambda size: _test("$(a | " * (size // 10)),
+    "words of a case": lambda size: _test("a|" * (size // 2)),
+    "packages of a workspace": lambda size: (
+        _test("lerna run " + " ".join(f"test:{n}" for n in range(size // 200)))
+        | {"lerna.json": '{"packages": ["p/*"]}'}
+        | {f"p/{n}/package.json": '{"scripts": {"test:unit": "x"}}' for n in range(size // 200)}
+    ),
+    "tests of Python": lambda size: (
+        {"pytest.ini": "[pytest]\n"}
+        | {f"tests/a{n}.py": f"import a{n + 1}\ndef test_a(): ...\n" for n in range(size // 200)}
+    ),
+    "a constraint of Go": lambda size: {"go.mod": "", "a_test.go": "//go:build " + "a || " * (size // 5)},
+    "a chain of features": lambda size: {
+        "Cargo.toml": "[features]\ndefault = ['a0']\n" + "".join(f"a{n} = ['a{n + 1}']\n" for n in range(size // 20))
+    },
     "a chain of crates": lambda size: (
         {"Cargo.toml": '[workspace]\nmembers = ["c/0"]\n'}
         | {f"c/{n}/Cargo.toml": f'[dependencies]\na = {{path = "../{n + 1}"}}\n' for n in range(size // 200)}
