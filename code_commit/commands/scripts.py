@@ -77,7 +77,7 @@ _MAY_TEST = regex(r"test|spec|check|unit|jest|mocha|karma|cypress|playwright|php
 _CONTINUES = regex(r"\s*(?:(?:then|do|else|elif|fi|esac)\b|[)}]|\Z)")
 _SEPARATOR = regex(r"((?<!\\);+|(?<![&>])&(?![&>]))")
 """A step that tests nothing, what goes on with the command before it, and what parts the steps of a line."""
-_SPEAKS = regex(r"[@+-]*\s*(?:(?:echo|printf|sleep)\b[^|&;]*|true|:|exit(?: 0)?|)")
+_SPEAKS = regex(r"[@+-]*\s*(?:(?:echo|printf|sleep)\b[^|&;]*|true|:|exit(?: \d+)?|)")
 _LOGS = regex(r"""\bnode\s+(?:-[ep]|--eval|--print)\s+(["'])\s*console\.\w+\([^()]*\);?\s*\1""")
 
 
@@ -95,8 +95,7 @@ def _text(value: Any) -> str:
 def _is_idle(script: str) -> bool:
     """Tell whether a script runs nothing, such as that of `npm init`, or never fails."""
     last = re.split(r"\|\||(?<!\\);", script.rstrip("; "))[-1]
-    has_none = re.search(r"\bno test specified\b", script) is not None
-    return _only_speaks(script) or has_none or last.strip() in ("true", ":", "exit 0")
+    return _only_speaks(script) or last.strip() in ("true", ":", "exit 0")
 
 
 def _only_speaks(script: str) -> bool:

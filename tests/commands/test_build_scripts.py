@@ -709,6 +709,11 @@ OF_PACKAGES = {
         ["npm run build"],
         False,
     ),
+    "a script that only asks for tests": (
+        {"package.json": json.dumps({"scripts": {"test": 'echo "Write tests!" && exit 1', "build": "x"}})},
+        ["npm run build"],
+        False,
+    ),
     "a script that waits": (
         {"package.json": '{"scripts": {"test:node": "node --inspect-brk test.js", "build": "tsc"}}'},
         ["npm run build"],
