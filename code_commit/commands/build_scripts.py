@@ -111,8 +111,10 @@ def _choose(project: Folder) -> tuple[list[_Part], list[_Part]]:
     names = {part.kind["name"] for part in found}
     last = [part for part in _find_all(project, _LAST_KINDS, "") if part.lines and part.kind["name"] not in names]
     built = [part for part in found if part.lines]
-    if not any(part.is_tested for part in built) or any(each.is_main for each in _find_unbuilt(project, built)):
+    if not any(part.is_tested for part in built):
         built += [part for part in last if part.is_tested or not built]
+    elif any(each.is_main for each in _find_unbuilt(project, built)):
+        built += [part for part in last if part.is_tested and part.runs not in names]
     left_out = [part for part in [*found, *last] if part not in built]
     of_root = {part.kind["name"]: part.can_pass for part in built}
     kinds = [kind for kind in _KINDS if not project.has(kind.get("unless", ""))]

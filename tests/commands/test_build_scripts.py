@@ -1162,6 +1162,16 @@ PARTS = {
         "Rust, make",
         "",
     ),
+    "make that runs the tests that run already": (
+        {
+            "pyproject.toml": "",
+            "test_a.py": "import pytest",
+            "Makefile": "test:\n\tpytest\n",
+            **dict.fromkeys(["static/a.js", "static/b.js", "static/c.js"], ""),
+        },
+        "Python",
+        "make (Makefile)",
+    ),
     "parts of a part that is left out": (
         {
             "A.slnx": '<Project Path="a/a.csproj" />',
