@@ -7,6 +7,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
@@ -42,7 +43,7 @@ _IGNORES = {
     "Python": ("pyproject.toml setup.cfg pytest.ini tox.ini", r"--suppress-tests-failed-exit-code"),
 }
 """The settings with which failed tests are no failure, and the files that hold them."""
-_HEAD = 4000  # characters, in which Go says what a file is built for
+_HEAD, _MOST_NAMES = 4000, 100  # characters, in which Go says what a file is built for; patterns of a setting
 _CMAKE_SWITCH = regex(
     r"""(?i)\b(?:(?:cmake_dependent_)?option\s*\(\s*([\w-]+)(?:\s+"[^"]*")?\s*([\w$]*)"""
     r"""|set\s*\(\s*([\w-]+)\s+(\w+)\s+CACHE\s+BOOL)"""
@@ -125,14 +126,16 @@ def _missed_by_pytest(folder: Folder) -> str:
     tests = dict.fromkeys(own.find("**/test_*.py **/*_test.py"))
     outside = [name for name in tests if not any(map(is_searched, [name, *folders_of([name])]))]
     outside = [name for name in outside if _DEFINES_TEST.search(folder.text(name))] if len(outside) < len(tests) else []
-    names = _set_for_pytest(folder, "python_files") or ["test_*.py", "*_test.py"]
+    names = (_set_for_pytest(folder, "python_files") or ["test_*.py", "*_test.py"])[:_MOST_NAMES]
     texts = {name: folder.text(name) for name in own.find("**/test/**/*.py **/tests/**/*.py")}
     imported = {word for text in texts.values() for line in _IMPORT.findall(text) for word in re.findall(r"\w+", line)}
-    others = ((PurePosixPath(name), text) for name, text in texts.items() if _IS_TEST.search(text))
+    imported.add("conftest")
+    others = [name for name, text in texts.items() if _IS_TEST.search(text) and _DEFINES_TEST.search(text)]
+    others = [name for name in others if PurePosixPath(name).stem not in imported]
     unnamed = [
-        path.as_posix()
-        for path, text in others
-        if path.stem not in imported | {"conftest"} and not any(map(path.match, names)) and _DEFINES_TEST.search(text)
+        name
+        for name in others
+        if not any(fnmatchcase(name.rpartition("/")[2], each.rpartition("/")[2]) for each in names)
     ]
     return _told(outside, "outside of testpaths") or _told(unnamed, "whose names pytest does not look for")
 

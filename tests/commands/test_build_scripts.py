@@ -1093,7 +1093,7 @@ PARTS = {
     ),
     "tests whose names pytest does not look for": (
         {
-            "pytest.ini": "[pytest]\npython_files = test_*.py check.py\n",
+            "pytest.ini": "[pytest]\npython_files = test_*.py test/check.py . [\n",
             "test/base.py": "class Base(TestCase):\n    def test_a(self): ...\n",
             "test/test_a.py": "import base\n",
             "test/cli_tests.py": "class A(unittest.TestCase):\n    def test_b(self): ...\n",
