@@ -10,6 +10,7 @@ from typing import Any
 
 _MOST = 10**12  # no prompt has more tokens
 _LONGEST_UNPACKED = 1 << 20  # in bytes, of a refusal
+_LONGEST_REPLY = 10_000  # in characters, of one within another
 
 
 def json_or_text(data: bytes) -> Any:
@@ -18,6 +19,14 @@ def json_or_text(data: bytes) -> Any:
         return json.loads(data, parse_constant=lambda _: None, parse_float=_finite)
     except (ValueError, RecursionError):
         return data.decode("utf-8", "replace")
+
+
+def opened(value: Any) -> Any:
+    """Return the reply of another server that a string holds as JSON, else the value."""
+    if not isinstance(value, str) or value.lstrip()[:1] != "{" or len(value) > _LONGEST_REPLY:
+        return value
+    inner = json_or_text(value.encode("utf-8", "replace"))
+    return inner if isinstance(inner, dict) else value
 
 
 def is_text(begin: bytes) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from code_commit.llm.values import count_of, has_count
+from code_commit.llm.values import count_of, has_count, opened
 from code_commit.regex import regex
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -69,7 +69,7 @@ def _members(value: Any, now: float, depth: int = 0) -> Iterator[float]:
         wait = _named_wait(name, part, now) if _NAMES_WAIT.search(_plain(name)) and not left else None
         if wait is not None:
             yield wait
-        yield from _members(part, now, depth + 1)
+        yield from _members(opened(part), now, depth + 1)
     if isinstance(held := parts.get("headers"), dict):
         yield from _resets({str(name).lower(): str(text) for name, text in held.items()}, now)
 

@@ -1,12 +1,13 @@
 """The words of a reply without an answer: strings under names such as `message`, at any depth; of a page its title."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
 from code_commit.llm.endpoint import Endpoint
-from code_commit.llm.values import json_or_text, member, members_of, text_of
+from code_commit.llm.values import member, members_of, opened, text_of
 from code_commit.regex import regex
 from code_commit.terminal import shown
 
@@ -62,8 +63,9 @@ def unwrapped(body: Any) -> Any:
 
 
 def error_message(body: Any, endpoint: Endpoint) -> str:
-    """Return the API's words, or an HTML page's title, on one printable line: censored, then shortened."""
+    """Return the API's words, an HTML page's title, or JSON without any, on one printable line: censored, shortened."""
     words = told(body) or [code for code in map(str, scalars_under(body, CODES)) if not code.isdigit()]
+    words = words or [json.dumps(body, ensure_ascii=False)] * bool(members_of(body))
     line = endpoint.censor(" ".join("; ".join(words)[: 4 * LONGEST_MESSAGE].split()))
     if len(line) > LONGEST_MESSAGE:
         return shown(line[:LONGEST_MESSAGE]) + "..."
@@ -78,12 +80,10 @@ def told(body: Any) -> list[str]:
 
 def _said_in(value: Any, depth: int = 0, *, is_said: bool = False) -> Iterator[str]:
     """Yield the words of a body: strings under names such as `message`, at any depth; of a page its title."""
+    value = opened(value) if is_said else value
     if isinstance(value, str):
         if depth == 0:
             value = _words_of_page(value[:LONGEST_HEAD]) if value.lstrip()[:1] == "<" else value
-        elif value.lstrip()[:1] == "{" and len(value) <= LONGEST_HEAD:  # the reply of another server
-            inner = json_or_text(value.encode("utf-8", "replace"))
-            value = "; ".join(_said_in(inner, depth + 1)) if isinstance(inner, dict) else value
         if (is_said or depth == 0) and not _SUCCESS.fullmatch(value[:LONGEST_HEAD]):
             yield value
     elif isinstance(value, list) and depth < _DEEPEST:
@@ -140,4 +140,4 @@ def scalars_under(body: Any, names: Iterable[str], depth: int = 0) -> Iterator[s
             if isinstance(value, str | int) and not isinstance(value, bool) and value:
                 yield value
     for part in body.values():
-        yield from scalars_under(part, names, depth + 1)
+        yield from scalars_under(opened(part), names, depth + 1)

@@ -111,6 +111,7 @@ def test_what_waiting_cannot_change_is_told_by_what_it_speaks_of(status, body, k
         (429, error("Rate limit reached for requests per min. Add a payment method to raise it.")),
         (429, error("too many requests, maximum number of concurrent requests exceeded")),
         (503, error("The model is not available at the moment, try again later")),
+        (429, error('{"error": {"message": "Exceeded your quota, check your billing", "retryDelay": "2s"}}')),
         (503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}),
         (500, error("Your request exceeded the time limit")),
         (529, error("Overloaded", type="overloaded_error")),
@@ -271,6 +272,7 @@ def test_a_refusal_of_a_parameter_is_not_of_money_that_it_quotes(status):
     [
         ({"detail": [{"type": "missing", "loc": ["body", "a"], "msg": "Field required"}]}, "Field required"),
         ({"message": {"detail": [{"msg": "Extra inputs are not permitted"}]}}, "Extra inputs are not permitted"),
+        ({"fault": {"faultstring": "Invalid Login"}}, '{"fault": {"faultstring": "Invalid Login"}}'),
         ({"success": False, "errors": [{"code": 2001, "message": "Configure the gateway"}]}, "Configure the gateway"),
         ({"error": "the template is broken"}, "the template is broken"),
         ({"error": '{"error": {"message": "no such tenant", "code": 400}, "user_id": "user_2"}'}, "no such tenant"),
