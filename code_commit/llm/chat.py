@@ -24,6 +24,7 @@ _RENAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max
 _OF_ANSWER = frozenset(["completion_tokens", "output_tokens", "total_tokens"])  # counts that grow with the answer
 _REPEATED, _MOST_REPEATED = "repeated_prompt", 2_000
 _DEEPEST = 5  # of the parts of a content
+_MANY_SUMS = 4  # pieces of which each begins with the one before: no text comes so
 
 
 def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
@@ -143,6 +144,7 @@ class _Draft:
         self.finish = ""
         self._completion: dict[str, Any] = {}
         self._is_counted = False
+        self._sum, self._sums = "", 0  # the last of the pieces that each begin with the one before, and their number
         self._refusals: list[str] = []
         self._thoughts: dict[str, list[str]] = {}
 
@@ -155,29 +157,40 @@ class _Draft:
             if name != "choices" and value is not None:
                 is_usage = name == "usage"
                 self._completion[name] = larger_counts(self._completion.get(name), value) if is_usage else value
-        before, choices = len(self.contents), list_of(chunk, "choices")
-        for choice in choices:
-            if count_of(choice, "index") == 0:
-                self._add_choice(choice)
-        text = "".join(self.contents[before:])
+        choices = [choice for choice in list_of(chunk, "choices") if count_of(choice, "index") == 0]
+        text = "".join(map(self._add_choice, choices))
         if members_of(chunk, "usage") and (self.finish or not text):
             self._is_counted = True
         elif text and not self.finish:
             self._is_counted = False
         return text
 
-    def _add_choice(self, choice: Any) -> None:
+    def _add_choice(self, choice: Any) -> str:
         delta, message = member(choice, "delta"), member(choice, "message")
         if not self.size and not has_answer({"choices": [{"delta": delta}]}):
             delta = message or delta  # after pieces it is their sum
-        self.contents.append(_content(member(delta, "content")))
-        self.size += len(self.contents[-1])
+        text = self._new_in(_content(member(delta, "content")))
+        self.contents.append(text)
+        self.size += len(text)
         self._refusals.append(text_of(delta, "refusal"))
         for name, thought in _thoughts(delta).items():
             self._thoughts.setdefault(name, []).append(thought)
         self.finish = _finish_of(choice) or self.finish
         if error := member(choice, "error"):
             self._completion["error"] = error
+        return text
+
+    def _new_in(self, piece: str) -> str:
+        """Return what a piece adds: some servers send all of the text so far each time."""
+        if not piece or self._sums < 0:
+            return piece
+        if not piece.startswith(self._sum) or (piece == self._sum and self._sums < _MANY_SUMS):
+            self._sums = -1
+            return piece
+        before, self._sum, self._sums = self._sum, piece, self._sums + 1
+        if self._sums == _MANY_SUMS:
+            self.contents = [before]
+        return piece[len(before) :] if self._sums >= _MANY_SUMS else piece
 
     def whole(self) -> dict[str, Any]:
         """Return the completion, without counts of the answer that came before its end: the last ones are missing."""

@@ -326,6 +326,30 @@ def test_a_stream_that_stays_open_after_the_finish_reason_has_lost_nothing():
     assert (response.complete_text(), listener.retries) == ("whole", [])
 
 
+@pytest.mark.parametrize("step", [1, 3, 6])
+@pytest.mark.parametrize("again", [0, 2])
+def test_pieces_that_each_hold_all_of_the_text_so_far_are_one_text(step, again):
+    text = "Done.\n\n^^^a.txt\na\na\n^^^end\n"
+    sums = [text[:end] for end in (*range(step, len(text), step), *[len(text)] * (1 + again))]
+    response, _ = ask_chat(reply(stream_of(*map(piece, sums), piece(finish="stop"))))
+    assert response.text == text
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ["^", "^^", "a.txt\na\n", "^", "^^", "end"],
+        ["a", "ab", "abc", "b"],
+        ["\n", "\n", "\n", "\n", "\n\n", "a"],
+        ["ab", "ab", "abab", "ababab", "abababab"],
+        ["abc", "a"],
+    ],
+)
+def test_pieces_that_begin_alike_are_all_of_the_text(pieces):
+    response, _ = ask_chat(reply(stream_of(*map(piece, pieces), piece(finish="stop"))))
+    assert response.text == "".join(pieces)
+
+
 def test_a_finish_reason_with_each_piece_ends_nothing():
     waits = []
     call = SimpleNamespace(
