@@ -31,47 +31,46 @@ _UNPAID_STATUSES = {*range(300, 500), 503, 529} - {303, 408, 499}
 _OWN_KEY = "write one into agent-config/chat-key.txt (mode 600), or set CODE_COMMIT_CHAT_API_KEY"
 _Advice = tuple[LLMErrorKind, str]  # the kind of the error, and the advice to the user
 
-_ASIDE = regex(r"https?://\S+|\(e\.g\.[^)]*\)|\bInput should\b|\bIf you [^.;]*")
+_ASIDE = regex(r"https?://\S+|\(e\.g\.[^)]*\)|\bInput should\b|\bIf you [^.;]*|(?i:\bno\b[^.;]{0,60}\bcharged\b)")
 """Google's "(e.g. check quota)" is no used up quota, and pydantic's "Input" is any parameter. A case that is only put
-("If you made it just now, wait and try again") is none that was met.
+("If you made it just now, wait and try again") is none that was met, and credits that were not charged are none.
 """
 _OFFER = regex(r"(?i)\b(higher|increase|raise)\b.*\blimits?\b")
-_KEY_CODES = frozenset(
-    ["invalid_api_key", "authentication_error", "authentication", "unauthenticated", "api_key_invalid"]
-)
+_NAME_OF_KEY = r"(api|access|secret)[ _-]?(key|token)"
 _KEY = regex(
-    r"(?i)\b(api|access|secret)[ _-]?key\b.{0,60}\b(in?valid|incorrect|wrong|missing|unknown|expired|revoked|not)\b"
-    r"|\b(invalid|incorrect|wrong|missing|unknown|expired|no)( (api|access|secret)[ _-]?(key|token)| key provided)\b"
-    r"|\b(expired|revoked) (key|token)\b|\bauthentication (error|failed)\b"
+    rf"(?i)\b{_NAME_OF_KEY}\b.{{0,60}}\b(in?valid|incorrect|wrong|missing|unknown|expired|revoked|not)\b"
+    rf"|\b(invalid|incorrect|wrong|missing|unknown|expired|no)( {_NAME_OF_KEY}| key provided)\b"
+    r"|\b(expired|revoked) (key|token)\b|\bauthentication (error|failed)\b|\bunauthenticated\b"
 )
+_OF_A_KEY = regex(r"(?i)\bauth|\bapi[-_ ]?key\b|\bbearer\b|\btoken\b")
 _CLOSED = regex(
     r"(?i)\b(account|access|organi[sz]ation|key|service)\b.{0,60}"
     r"\b(terminated|suspended|deactivated|disabled|banned|paused)\b"
 )
 _NUMBER = r"(\d[\d,_]*)"
-_ASKED = regex(
-    rf"(?i)\brequest(?:ed)?\W*(?:(?:has|had|uses|is|of|with|contains|needs|for)\W+)?(?:about )?{_NUMBER}"
-    rf"|{_NUMBER} tokens? >"
-)
+_ASKED = regex(rf"(?i)\brequest(?:ed)?\b\W*(?:\w+\W+){{0,2}}?{_NUMBER}|{_NUMBER} tokens? >")
 _LIMIT = regex(rf"(?i)\b(?:limit|max(?:imum)?|allowed|at most)\W*(?:(?:is|of)\W+)?{_NUMBER}|tokens? > {_NUMBER}")
 _NO_LIMIT = regex(r"(?i)\blimit['\"]?\s*(?:is|of|:|=)?\s*0(?![\d.,]*\d)")
 _EACH = r"(?i)((?<![a-z])(per|a|each)|/)[ _-]?"  # also within a name: requests_per_minute_per_project
 _RATE = regex(_EACH + r"(min(ute)?|sec(ond)?|hour|hr)(?![a-z])|\b[rt]p[ms]\b|per(minute|second|hour)")
+_PASSES = regex(
+    rf"{_RATE.pattern}|\bthrottl|\btoo many requests\b|\brate[ _-]?(limits? )?(was |is )?(exceeded|reached|hit)\b"
+    r"|\bresource[ _]exhausted\b|\b(re)?try(ing)?( again)? (later|shortly|soon|in an? )|\btemporar|\bbusy\b"
+    r"|\boverloaded\b|\bwait\b.{0,30}\b(re)?try|\brequest body timeout\b|稍[后候]"
+)
+"""The words of a limit that begins anew soon, as Google's exhausted resource does each minute, and of a busy server."""
 _LONG_PERIOD = regex(
-    _EACH + r"(day|week|month)(?![a-z])|\b[rt]pd\b|\b(daily|weekly|monthly)\b|perday|[今每当本][日天周月]"
+    _EACH + r"(day|week|month)(?![a-z])|\b[rt]pd\b|\b(daily|weekly|monthly)\b|per(day|week|month)|[今每当本][日天周月]"
 )
 _PERIODS = (("week", "week|周"), ("month", "month|月"), ("day", ""))  # by what names them in words of a long one
 _NO_MONEY = regex(
     r"(?i)\b(balance|(?<!thinking )budget(?! \d)|prepaid|arrear\w*|good standing|insufficient (funds|credits?|quota)"
     r"|(extra|additional) usage)\b"
-    r"|余额|欠费|额度不足"  # of Chinese gateways, which answer 403 or 429 with these words alone
+    r"|余额|欠费"  # of Chinese gateways, which answer 403 or 429 with these words alone
 )
-_MONEY = regex(r"(?i)\b(billing|payment|credits?|purchase|recharge|top.?up|usage limits?|spend(ing)?( limits?)?)\b")
-_QUOTA = regex(r"(?i)\bquota\b")
-_EXHAUSTED = regex(r"(?i)\bresource[ _]exhausted\b")  # of Google, which has a quota for each minute
-_REACHED = regex(
-    r"(?i)\blimit (was |is |has been )?(exceeded|reached|hit)\b|\b(exceeded|reached|hit)\b.{0,30}\blimit\b"
-)
+_MONEY = regex(r"(?i)\b(billing|payment|credits?|purchase|recharge|top.?up|usage limits?|spend(ing)?)\b")
+_QUOTA = regex(r"(?i)\bquota\b|额度")
+_LIMITED = regex(r"(?i)\blimit\b")
 _PROMPT = r"(?:prompt|inputs?|context|tokens?|messages|conversation|payload|body|entity)"
 _SIZE = r"(?:too (?:long|large|big|many)|exceed\w*|maximum|(?:greater|larger|longer) than|overflow\w*|limit|range)"
 _TOO_LONG = regex(
@@ -80,47 +79,28 @@ _TOO_LONG = regex(
 )
 _SIZES = regex(r"(?<![\w.:/-])\d{3,}(?:[,_]\d{3})*(?![\w:/-]|\.\d)")
 _NO_SIZE = regex(r"(?i)\b(line|col(umn)?|char|position|code|status)\W{1,3}\d+")
-_OF_SIZE = regex(r"(?i)tokens\b|token (count|limit)|characters\b|length|\bsize\b|context|prompt|input|长度|上下文")
+_OF_SIZE = regex(rf"(?i){_PROMPT}\b|characters\b|length|\bsize\b|长度|上下文")
 _SMALLEST_LIMIT = 256  # of a context window, in tokens
 _OTHER_LIMIT = regex(r"(?i)\bquota\b|\btime|\brate\b|concurren|\brequests\b|\bexpired?\b")
-_OUTPUT = regex(r"(?i)\b(max_(completion_|output_)?tokens|maxOutputTokens)\b")
-_TOO_LARGE = regex(r"(?i)too (large|high|big|many)|exceed|greater|larger|>|at most|less than|maximum|range")
+_OUTPUT = regex(r"(?i)\bmax(imum)?[ _]?((completion|output|new)[ _]?)?tokens\b|\boutput tokens\b")
 _NOT_THERE = (
-    r"(not[ _-](exist|found|known|supported|valid|a valid|enabled)|no such|unknown|invalid model|unsupported"
-    r"|(doesn|isn).t|does not (exist|support)|no (available )?channel|no access|not have access"
-    r"|decommission|deprecat|retired|shut ?down)"
+    r"(not[ _-](exist|support|found|known|(a )?valid|enabled)|(doesn|isn).t|no such|no (available )?channel"
+    r"|(no|not have) access|unknown|invalid model|unsupported|decommission|deprecat|retired|shut ?down)"
 )
 _NO_MODEL = regex(
     rf"(?i)\b(model|deployment|engine)s?\b.{{0,80}}{_NOT_THERE}|{_NOT_THERE}.{{0,40}}\b(model|deployment|engine)s?\b"
     r"|\bmodel ((id|name|identifier) )?is invalid\b"
 )
-_NO_ADDRESS = regex(
-    rf"(?i)\b(endpoint|route|url|path)s?\b.{{0,40}}{_NOT_THERE}|\b(unexpected|unknown) (endpoint|route)|\bcannot post\b"
-)
-_HEADER = regex(
-    r"(?i)\b(missing|requires?d?|needs?|lacks?|without|no|invalid|unknown)\b.{0,60}\bheaders?\b"
-    r"|\bheaders?\b.{0,60}\b(missing|required?|not|invalid|unknown)\b"
-)
-_OF_A_KEY = regex(r"(?i)\bauthori[sz]ation\b|\bapi[-_ ]?key\b|\bbearer\b|\btoken\b")
-_OF_RIGHTS = regex(
-    r"(?i)\b(keys?|tokens?|credentials?|permi\w+|access|allow\w*|rights?|scopes?|roles?|denied|forbidden|may not"
-    r"|models?|country|region|location)\b|authori[sz]"
-)
-_EFFORT = regex(r"(?i)\beffort\b|reasoning[ _.-]?effort|thinking[ _-]?level|output[ _]config")
+_NO_ADDRESS = regex(r"(?i)\b(unexpected|unknown|invalid|no such) (endpoint|route|url|path)\b|\bcannot post\b")
+_EFFORT = regex(r"(?i)(?<![-\w])(effort|think|reasoning|output[ _]config)")  # as the parameters are named that are sent
 _NO_MEMORY = regex(r"(?i)\b(requires?|needs?) more\b.{0,40}\bmemory\b")
-_PASSES = regex(
-    r"(?i)\b(re)?try(ing)?( again)? (later|shortly|soon|in an? )|\btemporar|\bbusy\b|\boverloaded\b"
-    r"|\bwait\b.{0,30}\b(re)?try|稍后|稍候"
+_MAY_COME = regex(
+    r"(?i)load|busy|capacity|temporar|moment|later|again|warm|starting|ready|unavailable|bad gateway|time[d-]? ?out"
+    r"|\b(wait|waking|initiali[sz]ing|booting|sleeping|preparing|building|deploying|maintenance|soon|being)\b|稍"
 )
-_THROTTLED = regex(r"(?i)\btoo many requests\b|\brate[ _-]?(limits? )?(was |is )?(exceeded|reached|hit)\b|\bthrottl")
-_MAY_COME = regex(r"(?i)load|busy|capacity|temporar|moment|later|again|warm|starting|ready|unavailable")
-_OF_A_GATEWAY = regex(
-    r"(?i)\bbad gateway\b|\btime[d-]? ?out\b|\b5\d\d\b|\b(wait|waking|initiali[sz]ing|booting|sleeping|preparing"
-    r"|building|deploying|maintenance|soon|being)\b"
-)  # in a page of status 200
 _LASTING_CODES = regex(
-    r"(?i)\b(invalid|permission|forbidden|not found|failed precondition|bad request"
-    r"|polic(y|ies)|violation|mismatch|unsupported|denied)"
+    r"(?i)\b(invalid|permission|forbidden|not found|failed precondition|bad request|polic|violation|mismatch"
+    r"|unsupported|denied)"
 )
 """For an error without a status, of a job, in a stream or a reply with status 200: the APIs' own codes."""
 
@@ -148,7 +128,8 @@ def can_come(body: Any) -> bool:
     lines = (line.encode("utf-8", "replace") for line in body.split("\n") if line.strip())
     if body.lstrip()[0] in "{[":
         return not all(isinstance(json_or_text(line), dict) for line in lines)
-    return any(pattern.search("; ".join(told(body))) for pattern in (_PASSES, _MAY_COME, _OF_A_GATEWAY))
+    words = "; ".join(told(body))
+    return bool(_MAY_COME.search(words) or re.search(r"\b5\d\d\b", words))
 
 
 def refusal_of(reply: Reply, endpoint: Endpoint, now: float, where: str = "") -> RefusedRequestError | PassingFailure:
@@ -183,7 +164,6 @@ class _Matter(NamedTuple):
     """
 
     status: int
-    codes: frozenset[str]
     code_words: str
     text: str
     parameters: frozenset[str]
@@ -201,18 +181,26 @@ class _Matter(NamedTuple):
         text = "".join(part for part in parts if not _OFFER.search(part))  # an offer is no reason
         text, names = re.subn(rf"(?<![\w-]){re.escape(model)}(?![\w-])", " ", text)
         parameters = named_parameters(body)
-        lower = frozenset(code.lower() for code in codes)
-        return cls(status, lower, code_words, text, parameters, names > 0 or "model" in parameters)
+        return cls(status, code_words, text, parameters, names > 0 or "model" in parameters)
 
     def says(self, pattern: re.Pattern[str]) -> bool:
         return pattern.search(self.text) is not None
+
+    @property
+    def of_header(self) -> bool:
+        """Whether it speaks of a header that is not the key's."""
+        return "header" in self.text.lower() and not self.says(_OF_A_KEY)
+
+    @property
+    def may_come(self) -> bool:
+        """Whether it speaks of something that passes. A status of 4xx says that the request itself is refused."""
+        return not 400 <= self.status < 500 and self.says(_MAY_COME)
 
 
 def _lasting_advice(matter: _Matter, wait: float | None, endpoint: Endpoint) -> _Advice | None:
     """Return the advice on an error that waiting cannot help, None for any other."""
     return (
-        _on_header(matter)
-        or _on_key(matter, endpoint)
+        _on_key(matter, endpoint)
         or _too_large(matter, endpoint)
         or _used_up(matter, wait)
         or _on_effort(matter, endpoint)
@@ -220,33 +208,30 @@ def _lasting_advice(matter: _Matter, wait: float | None, endpoint: Endpoint) -> 
     )
 
 
-def _on_header(matter: _Matter) -> _Advice | None:
-    """Return the advice on a header that is wanted and is not the key's."""
-    if matter.status not in (0, 400, 401, 403, 422) or not matter.says(_HEADER) or matter.says(_OF_A_KEY):
-        return None
-    return "refused", "name the header that it wants under [headers] in your own config.toml"
-
-
 def _on_key(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
-    is_of_key = matter.codes & _KEY_CODES or (matter.says(_KEY) and matter.status != 429)
-    if not is_of_key and (matter.status != 401 or matter.says(_NO_MONEY)):
-        return None
-    if not is_of_key and endpoint.key_source and matter.is_of_model:
-        return None
-    if not endpoint.key_source:
-        return "key", f"it requires a key: {_OWN_KEY}"
+    """Return the advice on a key that is refused, by its words or by the status."""
+    is_asked = matter.status == 401 and not matter.says(_NO_MONEY)
+    is_sure = is_asked and not (endpoint.key_source or matter.of_header)
+    is_valid = matter.status == 429 or (is_asked and matter.is_of_model)
+    if is_sure or (matter.says(_KEY) and not is_valid):
+        return "key", _on_source(endpoint) if endpoint.key_source else f"it requires a key: {_OWN_KEY}"
+    return _advice_by_status(matter, endpoint) if is_asked else None
+
+
+def _on_source(endpoint: Endpoint) -> str:
+    """Return what to do about a key that is refused, by where it comes from."""
     if endpoint.key_source == "key_command":
-        return "key", "the key that key_command printed is refused: run that command in a shell, and log in if it asks"
-    return "key", f"the key from {endpoint.key_source} is refused: put a valid one there"
+        return "the key that key_command printed is refused: run that command in a shell, and log in if it asks"
+    return f"the key from {endpoint.key_source} is refused: put a valid one there"
 
 
 def _on_account_or_model(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
-    if matter.says(_CLOSED) and matter.status < 500:
+    if matter.says(_CLOSED) and matter.status < 500 and matter.status != 403:
         return "key", "the provider has closed the account or the service: see its console, or use another key"
     if matter.says(_NO_MEMORY):
         return "refused", f"{endpoint.model} does not fit into that machine's memory: name a smaller model"
-    is_of_model = matter.parameters <= {"body", "model"} and matter.status not in (404, 429)
-    if is_of_model and matter.says(_NO_MODEL) and not matter.says(_MAY_COME):
+    is_of_model = matter.parameters <= {"body", "model"} and matter.status not in (401, 403, 404, 429)
+    if is_of_model and matter.says(_NO_MODEL) and not matter.may_come:
         return "refused", f"check the name of the model ({endpoint.model}): {endpoint.model_option}"
     return None
 
@@ -255,7 +240,7 @@ def _on_effort(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
     """Return the advice on an effort that the user has asked for, if the refusal names it."""
     effort = endpoint.settings.reasoning_effort
     named = matter.says(_EFFORT) or any(_EFFORT.search(name) for name in matter.parameters)
-    if not effort or not named or matter.status not in (0, 400, 404, 422) or matter.says(_MAY_COME):
+    if not effort or not named or matter.status not in (0, 400, 404, 422) or matter.may_come:
         return None
     return "refused", f"{endpoint.model} does not accept it: omit --reasoning-effort {effort}, or use another value"
 
@@ -265,35 +250,38 @@ def _used_up(matter: _Matter, wait: float | None) -> _Advice | None:
     parameter is refused: its value may be quoted.
     """
     console = "raise the limit in the provider's console"
-    if (matter.status >= 500 and matter.says(_MAY_COME)) or (matter.status in (400, 422) and matter.parameters):
+    if (matter.status and matter.may_come) or (matter.status in (400, 422) and matter.parameters):
         return None
+    shorter = ", or lower --max-output-tokens" if matter.says(_OUTPUT) else ""
+    no_money = f"no money or quota is left there for it: top up, or {console}{shorter}"
     if matter.status == 402 or matter.says(_NO_LIMIT) or matter.says(_NO_MONEY):
-        return "quota", f"no money or quota is left there: top up, or {console}"
-    long = _LONG_PERIOD.search(matter.text)
-    if any("perday" in code for code in matter.codes) or (long and not wait):
-        words = long[0].lower() if long else ""
-        period = next(name for name, pattern in _PERIODS if re.search(pattern, words))
+        return "quota", no_money
+    long = _LONG_PERIOD.search(matter.code_words) or (None if wait else _LONG_PERIOD.search(matter.text))
+    if long:
+        period = next(name for name, pattern in _PERIODS if re.search(pattern, long[0].lower()))
         return "quota", f"the quota of the {period} is used up: continue when the next one begins, or {console}"
-    is_of_money = matter.says(_MONEY) or (matter.says(_QUOTA) and not matter.says(_EXHAUSTED))
-    if not wait and is_of_money and not (matter.says(_RATE) or matter.says(_LONG_PERIOD)):
-        return "quota", f"no money or quota is left there: top up, or {console}"
+    is_of_quota = matter.says(_QUOTA) and not matter.says(_PASSES)
+    if not wait and (is_of_quota or (matter.says(_MONEY) and not matter.says(_RATE))):
+        return "quota", no_money
     return None
 
 
 def _too_large(matter: _Matter, endpoint: Endpoint) -> _Advice | None:
     """Return the advice on a request that is larger than a limit, None for any other."""
-    smaller = "make the prompt smaller (--rollup select or fit), or name a model with a larger window"
-    if matter.status != 413 and (matter.status == 429 or matter.says(_RATE)):
-        if not _asks_more_than_the_limit(matter.text):
-            return None
-        return "too_long", f"the request is larger than this limit, so waiting cannot help: {smaller} or limit"
+    smaller, other = "make the prompt smaller (--rollup select or fit)", "or name a model with a larger window"
+    is_of_rate = matter.status in (402, 413, 429) or matter.says(_PASSES)
+    if is_of_rate and _asks_more_than_the_limit(matter.text):
+        ways = f"{smaller}, lower --max-output-tokens, {other} or limit"
+        return "too_long", f"the request is larger than this limit, so waiting cannot help: {ways}"
+    if is_of_rate and matter.status != 413:
+        return None
     has_sizes = matter.status in (0, 400, 422) and matter.says(_OF_SIZE) and _has_two_sizes(matter.text)
     is_of_size = matter.says(_TOO_LONG) or has_sizes
-    is_too_long = matter.status == 413 or (is_of_size and not (matter.says(_OTHER_LIMIT) or matter.says(_PASSES)))
-    if matter.says(_OUTPUT) and (has_sizes or matter.says(_TOO_LARGE)):
-        advice = "ask for a shorter answer with --max-output-tokens, or make the prompt smaller"
+    is_too_long = matter.status == 413 or (is_of_size and not matter.says(_OTHER_LIMIT))
+    if matter.says(_OUTPUT) and matter.status < 500 and not matter.says(_MONEY):
+        advice = "set a limit that it accepts with --max-output-tokens, or make the prompt smaller"
         return "too_long" if is_too_long else "refused", advice
-    return ("too_long", f"the prompt is too long for {endpoint.model}: {smaller}") if is_too_long else None
+    return ("too_long", f"the prompt is too long for {endpoint.model}: {smaller}, {other}") if is_too_long else None
 
 
 def _has_two_sizes(text: str) -> bool:
@@ -315,38 +303,36 @@ def _can_pass(matter: _Matter, wait: float | None, reply: Reply) -> bool:
     should_retry = reply.headers.get("x-should-retry", "").strip().lower()
     if should_retry in ("true", "false"):
         return should_retry == "true"
-    if "request_body_timeout" in matter.codes:
-        return True
     if matter.status == 0:
         return _LASTING_CODES.search(matter.code_words) is None and not matter.says(_NO_ADDRESS)
-    passes = wait or matter.says(_PASSES) or matter.says(_THROTTLED)
-    if matter.status in _PASSING_STATUSES or (matter.status < 500 and passes):
-        return True
-    return matter.status >= 500 and matter.status != 501
+    passes = wait or matter.says(_PASSES) or matter.status >= 500
+    return matter.status in _PASSING_STATUSES or (matter.status != 501 and bool(passes))
 
 
 def _advice_by_status(matter: _Matter, endpoint: Endpoint) -> _Advice:
-    """Return the advice on a status that a retry cannot change."""
-    if matter.status == 403 and matter.says(_REACHED):
+    """Return the advice on a status that a retry cannot change: what its words say comes first, if it has any."""
+    if matter.status == 403 and matter.says(_LIMITED):
         return "quota", "a limit is reached there: raise it in the provider's console"
-    if matter.status in (401, 403):
-        return "key", _on_rights(matter, endpoint)
-    if matter.status == 404 or matter.says(_NO_ADDRESS):
+    if matter.status in (404, 405) or (matter.status not in (401, 403) and matter.says(_NO_ADDRESS)):
         where = f"the address of the API ({endpoint.base_url}){mend_address(endpoint)}"
         return "refused", f"check the name of the model ({endpoint.model}) and {where}"
+    header = ", and add a header under [headers] in your own config.toml" if matter.of_header else ""
+    words_first = f"follow the server's message{header}; if it gives no advice, " if matter.text.strip(" .;") else ""
+    if matter.status in (401, 403):
+        return "key", words_first + _on_rights(matter, endpoint)
     options = f"{endpoint.model_option}, --max-output-tokens and --reasoning-effort"
     unsaid = sorted(name for name in matter.parameters - {"body"} if not name.isdigit() and name not in matter.text)
     named = f" (it names {shown(endpoint.censor(', '.join(unsaid))[:200])})" if unsaid else ""
-    return "refused", f"the request was not accepted{named}, and a retry cannot help: check {options}"
+    return "refused", f"the request was not accepted{named}, and a retry cannot help: {words_first}check {options}"
 
 
 def _on_rights(matter: _Matter, endpoint: Endpoint) -> str:
-    """Return the advice on a refusal of status 401 or 403 that is none of the key itself."""
+    """Return what a status of 401 or 403 means where no words tell it."""
     if not endpoint.key_source:
-        return f"no key was sent: if the server requires one, {_OWN_KEY}; otherwise follow its message"
-    words_first = matter.text.strip(" .;") and not (matter.says(_OF_RIGHTS) or matter.is_of_model)
-    rights = f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
-    return f"follow the server's message; if it gives no advice, {rights}" if words_first else rights
+        return f"no key was sent: if the server requires one, {_OWN_KEY}"
+    if matter.status == 401 and not matter.is_of_model:
+        return _on_source(endpoint)
+    return f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
 
 
 def mend_address(endpoint: Endpoint) -> str:

@@ -7,7 +7,7 @@ from asking import WAYS, open_way
 
 from code_commit.errors import LLMError
 from code_commit.llm.endpoint import Endpoint, Reply
-from code_commit.llm.refusals import RefusedRequestError, refusal_of
+from code_commit.llm.refusals import RefusedRequestError, can_come, refusal_of
 from code_commit.settings import Settings
 
 HERE = "http://127.0.0.1:9"
@@ -88,6 +88,17 @@ def error(message, **more):
         (403, error("This key has reached its spend cap"), "quota"),
         (200, error("Key limit exceeded (total limit)", code=403), "quota"),
         (403, error("This key is limited to other models"), "key"),
+        (403, error("Permission 'predict' denied on resource 'models/m' (or it may not exist)."), "key"),
+        (429, error("Please retry in 1.2s.", details=[{"quotaId": "RequestsPerDayPerProject-FreeTier"}]), "quota"),
+        (401, error("Unknown session, please try again later"), "key"),
+        (429, error('{"details": [{"quotaId": "RequestsPerDayPerModel"}, {"retryDelay": "2s"}]}'), "quota"),
+        (429, error('Limit: - {"quotaId": "RequestsPerDayPerModel"} of m'), "quota"),
+        (429, error("You exceeded your quota, check your plan and billing", type="throttling_error"), "quota"),
+        (429, {"title": "Too Many Requests", "detail": "Quota exceeded, check your plan and billing"}, "quota"),
+        (402, error("Prompt tokens limit exceeded: 36163 > 29652. To increase it, add more"), "quota"),
+        (403, error("该令牌额度已用尽"), "quota"),
+        (403, error('Your input was flagged for "violence". No credits were charged.'), "key"),
+        (200, {"error_code": 110, "error_msg": "Access token invalid or no longer valid"}, "key"),
         (
             404,
             error("No such deployment here. If you made it just now, please wait a moment and try again."),
@@ -128,6 +139,7 @@ def test_what_waiting_cannot_change_is_told_by_what_it_speaks_of(status, body, k
         (400, error("The model is busy, try again later")),
         (200, error("ThrottlingException: Too many tokens, please wait before trying again.")),
         (400, {"__type": "ThrottlingException", "message": "Too many tokens, please wait before trying again."}),
+        (429, {"code": "Throttling.AllocationQuota", "message": "Allocated quota exceeded, please ask for more."}),
         (403, {"message": "Out of call volume quota. Quota will be replenished in 00:10:00."}),
         (500, error("generated 1200 tokens of 4096, then the worker died")),
         (500, error("llama runner process has terminated: signal: killed")),
@@ -195,6 +207,8 @@ def test_a_quota_that_is_used_up_is_told_with_its_period(words, period):
         error('Model "m" does not support reasoning effort "high", accepted values: low, max'),
         error("thinking_level is not supported for this model"),
         error("Extra inputs are not permitted", param="output_config.effort"),
+        error("Unsupported parameter: 'reasoning_effort'. Try again with the new parameter."),
+        error("adaptive thinking is not supported on this model"),
         {"detail": [{"loc": ["body", "reasoning_effort"], "msg": "Input should be 'low' or 'max'"}]},
     ],
 )
@@ -202,6 +216,12 @@ def test_a_refused_effort_is_told_where_one_was_asked_for(body):
     way = "; m does not accept it: omit --reasoning-effort high, or use another value"
     assert str(refused(400, body, Settings(reasoning_effort="high"))).endswith(way)
     assert way not in str(refused(400, body))
+
+
+def test_the_name_of_a_model_that_thinks_is_no_effort():
+    body = error("The model `example-2-thinking` does not exist")
+    refusal = refused(404, body, Settings(reasoning_effort="high"), "a/example-2-thinking")
+    assert "check the name of the model" in str(refusal)
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 503])
@@ -223,27 +243,73 @@ def test_a_key_that_may_not_use_the_model_is_a_valid_one(status, body):
 @pytest.mark.parametrize("words", ["missing header X-Team", "The X-Cost-Center header is required", "no header X-Team"])
 def test_a_header_that_is_wanted_is_named_in_the_settings(words, status, key):
     said = str(refused(status, error(words), key=key))
-    assert said.endswith("; name the header that it wants under [headers] in your own config.toml")
+    assert "follow the server's message, and add a header under [headers] in your own config.toml; if it gives" in said
 
 
-@pytest.mark.parametrize("status", [400, 401])
-def test_the_header_of_a_key_is_a_key(status):
-    said = str(refused(status, error("Missing Authorization header", code="authentication_error"), key=""))
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, error("Missing Authorization header", code="authentication_error")),
+        (401, error("Missing Authorization header", code="authentication_error")),
+        (401, error("You have to provide yours in an Authorization header, as a bearer")),
+        (401, error("No auth header of m")),
+    ],
+)
+def test_the_header_of_a_key_is_a_key(status, body):
+    said = str(refused(status, body, key=""))
     assert "it requires a key: write one into" in said
+    assert "[headers]" not in said
+
+
+@pytest.mark.parametrize(
+    "words", ["API Key not allowed to access model. Tried m", "Incorrect API key of another. Group: m"]
+)
+def test_a_key_that_is_refused_for_a_model_is_not_called_invalid(words):
+    said = str(refused(401, error(words)))
+    assert "follow the server's message; if it gives no advice, the key may not use m" in said
+
+
+@pytest.mark.parametrize("words", ["Public access is disabled.", "Key based authentication is disabled here."])
+def test_what_is_disabled_with_status_403_is_no_closed_account(words):
+    refusal = refused(403, error(words))
+    assert refusal.kind == "key"
+    assert "closed" not in str(refusal)
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "max_tokens: Field required"),
+        (400, "The maximum tokens you requested exceeds the model limit of 4096"),
+        (400, "At most 8192. However, you requested 6000 output tokens and your prompt has 3000"),
+        (402, "This needs more credits, or fewer max_tokens. It can only afford 30104"),
+        (413, "The estimated number of input and maximum output tokens (30000) exceeded this limit (24000)"),
+        (413, "Too large on tokens per minute (TPM): Limit 8000, Requested 32979, please reduce your message"),
+        (422, "`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 6000 and 4096"),
+        (429, "Request too large on tokens per min (TPM): Limit 30000, Requested 342389"),
+    ],
+)
+def test_a_limit_of_the_answer_is_named(status, words):
+    assert "--max-output-tokens" in str(refused(status, error(words))).partition(words)[2]
+
+
+@pytest.mark.parametrize("title", ["500 Internal Server Error", "502 Bad Gateway", "We are being restarted"])
+def test_a_page_of_a_server_s_error_may_pass_whatever_its_status(title):
+    assert can_come(f"<html><head><title>{title}</title></head></html>")
+    assert not can_come("<html><head><title>Sign in to 127</title></head></html>")
 
 
 @pytest.mark.parametrize(
     ("words", "key", "told"),
     [
-        (
-            "Your team has not signed the policy",
-            "a key file",
-            "policy; follow the server's message; if it gives no advice, the key may not",
-        ),
         ("Your team has not signed the policy", "", "no key was sent: if the server requires one, write one into"),
         ("forbidden", "", "no key was sent: if the server requires one, write one into"),
         ("", "a key file", "check its rights"),
-        ("not allowed", "a key file", "not allowed; the key may not use m, or not from here: check its rights"),
+        (
+            "not allowed",
+            "a key file",
+            "not allowed; follow the server's message; if it gives no advice, the key may not use m",
+        ),
     ],
 )
 def test_a_403_speaks_of_the_rights_of_a_key_that_was_sent_and_first_of_its_own_words(words, key, told):
