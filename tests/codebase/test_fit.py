@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from command import Run, git, module, recorded, the_log
+from fake_apis import Answer
 from fake_server import FakeServer
 
 from code_commit.codebase.excerpts import shortened, telling_tests
@@ -334,13 +335,23 @@ def test_a_file_that_has_no_room_beside_the_codebase_is_not_shown(talkative: Pat
     assert ("^^^find" in first, "^^^find" in second) == (False, True), "a long file may be sent as edits"
 
 
-def test_without_fit_a_repair_that_does_not_fit_is_not_sent(talkative: Path, run_code_commit: Run):
+@pytest.mark.parametrize(
+    ("rollup", "window", "advice"),
+    [("fresh", 52_000, 'rollup = "fit" in config.toml makes it fit'), ("file", 7_000, "lower build_output_limit")],
+)
+def test_without_fit_a_repair_that_does_not_fit_is_not_sent(
+    rollup: str, window: int, advice: str, talkative: Path, run_code_commit: Run
+):
     root = talkative
-    (root / "agent-config/config.toml").write_text('context_window = 7_000\nsandbox = "off"\n')
-    with FakeServer(answers=["^^^ok.txt\nno\n^^^end\n"]) as server:
-        done = run_code_commit(root, "--model", "chat:mine", "--base-url", server.base_url("chat"))
-        assert len(server.requests) == 1
-    assert (done.returncode, 'rollup = "fit" in config.toml makes it fit' in done.stderr) == (3, True), done.stderr
+    (root / "agent-config/config.toml").write_text(f'context_window = {window}\nsandbox = "off"\n')
+    answers = [Answer(f"^^^ok.txt\n{text}\n^^^end\n", input_tokens=window // 2) for text in ("no", "no", "ok")]
+    with FakeServer(answers) as server:
+        chat = ["--model", "chat:mine", "--base-url", server.base_url("chat")]
+        done = run_code_commit(root, *chat, "--rollup", rollup)
+        assert (done.returncode, f"; {advice}" in done.stderr, len(server.requests)) == (3, True, 1), done.stderr
+        assert run_code_commit(root, "undo").returncode == 0
+        fitted = run_code_commit(root, *chat, "--rollup", "fit")
+        assert (fitted.returncode == 0) == ("makes it fit" in advice), fitted.stderr
 
 
 def test_a_repair_names_no_fit_that_the_next_run_refuses(talkative: Path, run_code_commit: Run):
@@ -356,10 +367,9 @@ def test_a_repair_names_no_fit_that_the_next_run_refuses(talkative: Path, run_co
             assert (done.returncode, len(server.requests)) == (3, 1), done.stderr
         said = " ".join(run_code_commit(root, "check", *chat).stdout.split())
         assert ("takes them back" in said, "continues it" in said) == (True, False), said
-        helps = run_code_commit(root, "prompt", *chat[:2], "--rollup", "fit", *chat[4:]).returncode == 0
-        told[window] = helps, "makes it fit" in done.stderr, "leave no room for a file" in done.stderr
+        told[window] = "makes it fit" in done.stderr, "leave no room for a file" in done.stderr
         assert run_code_commit(root, "undo").returncode == 0
-    assert told == {4_400: (False, False, True), 6_400: (False, False, True), 7_000: (True, True, False)}
+    assert told == {4_400: (False, True), 6_400: (False, True), 7_000: (False, False)}
 
 
 @pytest.mark.parametrize("window", [1_000, 16_000])
