@@ -505,7 +505,7 @@ def test_a_dry_run_says_that_the_answer_changes_nothing(command, root: Path, run
 def test_a_dry_run_on_a_terminal_is_coloured_and_escaped(root: Path):
     import pty
 
-    arguments = [*CODE_COMMIT, "apply", "--dry-run", str(root / "agent-config" / "answer")]
+    arguments = [*CODE_COMMIT, "apply", "--dry-run", "--as-sent", str(root / "agent-config" / "answer")]
     (root / "agent-config" / "answer").write_text("^^^ok.txt\nok \x1b]0;title\x07\n^^^end\n")
     terminal, inner = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color"}

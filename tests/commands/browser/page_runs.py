@@ -38,7 +38,8 @@ THIRD = "I said goodbye.\n" + SECOND.replace("wrong", "right").split("^^^src/old
 def hostile_run(root: Path, run_code_commit: Run) -> Path:
     """Run three attempts in the project: rejected, applied but failing, passing. Return the log folder."""
     (root / "src").mkdir()
-    (root / "src/a.py").write_text('def greet(name):\n    """Greet."""\n    return f"Hello {name}"\n')
+    # a file that holds a character which nobody sees may get more of them
+    (root / "src/a.py").write_text('def greet(name):\n    """Greet.\u2060"""\n    return f"Hello {name}"\n')
     (root / "src/old.py").write_text("gone = True\n")
     (root / "build.sh").write_text(BUILD)
     git(root, "add", "-A")
