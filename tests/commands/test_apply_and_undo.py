@@ -188,7 +188,7 @@ HUGE = {
     "carets": ("^^^new.txt\n", "^\n", "^^^end\n", 0),
     "a reason": ("^^^cannot\n", "No.\n", "^^^end\n", 4),
     "reasons": ("", "^^^cannot\nNo.\n^^^end\n", "", 4),
-    "thoughts": ("^^^new.txt\n", "<think>\u2028", "\n^^^end\n", 0),
+    "thoughts": ("^^^new.txt\nThese:\n", "<think>\u2028", "\n^^^end\n", 0),
 }
 
 

@@ -205,6 +205,7 @@ ODD_TASK = f"Make ok.txt say {HIDDEN}ok, naïvely 日本語 🎉"
 def test_no_json_holds_what_a_terminal_would_not_show(root: Path, run_code_commit: Run):
     """A build's message and an answer can hold any character: U+009B begins an escape sequence, U+202E turns a line."""
     content = f"{HIDDEN[1:]} naïve 日本語 🎉\n"
+    (root / "ok.txt").write_text(f"not yet{HIDDEN}\n")
     recorded(root, f"{HIDDEN[1:]}\n\n^^^ok.txt\n{content}^^^end\n")
     (root / "build.sh").write_text(f"#!/bin/sh\nprintf '%s' '{HIDDEN}'\n")
     (root / "naïve.py").write_text(f"# {content}")
