@@ -185,11 +185,11 @@ def find_lost_letters(change: FileChange | EditBlock, old: str | None) -> Suspic
     if not isinstance(change, FileReplacement) or old is None or old.isascii():
         return None
     new, *lines = (text.replace("\r", "") for text in (change.content, *dict.fromkeys(old.split("\n"))))
-    lines = [line for line in lines if not line.isascii() and _THREE_ASCII.search(line)]
+    lines = [line for line in lines if len(line) <= _LONGEST_LINE and not line.isascii() and _THREE_ASCII.search(line)]
     is_ascii = new.isascii()
     if not is_ascii and not {*lines}.isdisjoint(new.split("\n")):
         return None
-    forms = (f"(?m)^{_lost_form(line, is_ascii=is_ascii)}$" for line in lines[:_MOST_COMPARED])
+    forms = (f"(?m)^{_lost_form(line, is_ascii=is_ascii)}" for line in lines[:_MOST_COMPARED])
     again = [found for form in forms if (found := re.search(form, new))]
     if len(again) < _FEWEST_LOST or 2 * len(again) < len(lines):
         return None
@@ -201,16 +201,17 @@ def find_lost_letters(change: FileChange | EditBlock, old: str | None) -> Suspic
 
 
 def _lost_form(line: str, *, is_ascii: bool) -> str:
-    """Return the pattern of a line with ASCII in place of all that is none, or with its bytes read as characters."""
-    pieces = _NOT_ASCII.split(line)
-    for at, piece in enumerate(pieces):
-        if at % 2 == 0:
-            pieces[at] = re.escape(piece)
-        elif is_ascii:
-            pieces[at] = rf"[ -~]{{0,{max(10, 3 * len(piece))}}}"
-        else:
-            pieces[at] = rf"[^\x00-\x3e@-\x7f]{{{len(piece) + 1},{len(piece.encode())}}}"
-    return "".join(pieces)
+    """Return the pattern of a line with ASCII in place of all that is none, or with its bytes read as characters.
+
+    A piece is where it first can be: to try each place after the other would take for ever.
+    """
+    first, *pieces = _NOT_ASCII.split(line)
+    *kept, last = map(re.escape, pieces[1::2])
+    form = re.escape(first)
+    for lost, ahead in zip(pieces[::2], [*kept, f"{last}$"], strict=True):
+        read = rf"[^\x00-\x3e@-\x7f]{{{len(lost) + 1},{len(lost.encode())}}}"
+        form += f"(?>{f'[ -~]{{0,{max(10, 3 * len(lost))}}}?' if is_ascii else read}{ahead})"
+    return form
 
 
 def find_doubling(change: FileChange | EditBlock, old: str | None) -> Suspicion | None:

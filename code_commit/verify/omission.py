@@ -30,6 +30,7 @@ _LONGEST_LEXED = 300_000  # characters
 _DIRECTIVES = (("Preproc",), ("PreprocFile",))  # pygments' kinds of comments that are none
 _WORD, _ELLIPSIS = regex(r"[^\W\d_]"), regex(r"\.{3}|\u2026")
 _DOTS = r"(?:\.{3,}|[\u2026\u22ee\u22ef]+)"
+_SAYS = regex(rf"[^\W\d_]|{_DOTS}")  # the marks around a comment say nothing
 # dots beside nothing but punctuation, dots with a blank behind them, and dots at both ends
 _DOTTED = regex(rf"\W*{_DOTS}\W*|[^\w.\u2026]*{_DOTS}(?=\W*\s).*|[^\w.\u2026]*{_DOTS}.*{_DOTS}\W*")
 # in brackets, of any width, two words or one that is not ASCII, and no sign of code
@@ -156,7 +157,8 @@ def _find_place(path: str, old_text: str, new_text: str, lost: _Lost) -> Omissio
         comments = _comment_lines(path, old_text, gap.old)
         gone = [number for number in gone if number not in comments]
         is_lost = sum(lost(old[number]) for number in gone)
-        if not instead or is_lost < least or 10 * is_lost < 9 * len(gone):
+        says = any(_SAYS.search(new[number]) for number in instead)
+        if not says or is_lost < least or 10 * is_lost < 9 * len(gone):
             continue
         comments = _comment_lines(path, new_text, gap.new)
         is_alone = len(instead) == 1

@@ -235,6 +235,14 @@ def test_a_part_that_is_copied_below_a_file_s_head_or_as_another_document_is_no_
     assert find_doubling(FileReplacement("a.yaml", f"---\n{old}---\n{old}", 3), f"---\n{old}") is not None
 
 
+@pytest.mark.parametrize("line", ["\u00e9 a" * 30, "\u00e9 a" * 300_000])
+def test_ascii_letters_that_are_alike_take_no_time(line):
+    old, new = f"{line}\n{line}b\nfoo \u00e9\n", " a" * 500_000 + "\nfoo e\n"
+    start = time.process_time()
+    assert find_lost_letters(FileReplacement("a.txt", new, 3), old) is None
+    assert time.process_time() - start < 5
+
+
 def test_other_losses_of_characters_are_none():
     turned = FRENCH.translate(str.maketrans("éôàÀ\u2019\u2014", "èöáÁ\u2018\u2013"))
     for new in (turned, FRENCH.replace("é", "e"), "The coffee\nis closed.\nx = 1\n", "Le cafe est ferme.\nx = 1\n"):

@@ -195,6 +195,12 @@ def test_a_file_that_is_sent_empty_has_lost_its_lines():
     assert omitted("", "# one\n# two\n# three\nimport os\n", "__init__.py") == []
 
 
+def test_the_marks_around_a_comment_stand_for_nothing():
+    page = "".join(f'<link rel="{number}">\n' for number in range(20)) + "<p>\n"
+    assert omitted(f"<!--\n{page[-4:]}-->\n", f"{page}-->\n", "a.html") == []
+    assert omitted(f"<!-- the links -->\n{page[-4:]}-->\n", f"{page}-->\n", "a.html")
+
+
 def test_moved_code_is_not_lost():
     moved = ChangedFile("src/b.py", None, "".join(FUNCTIONS[6:]))
     assert omitted(cut("# see b.py for the others\n"), OLD, "src/a.py", moved) == []
