@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from code_commit.commands.project_files import Facts, Folder, mapping, paths_of, strings
@@ -53,9 +53,10 @@ _LOSES = regex(
     re.MULTILINE,
 )
 _ASIDE, _DEEPEST = regex(r"\$\([^()]*\)"), 3
-_STOPS = regex(r"\bset -\w*e|\|\| *(?:[({][^)}|]*\b)?exit\b|\$\?")
+_INNER = regex(r"\b(?:ba|da|z)?sh +-[ilux]{0,3}c +(?:'([^'\n]*)'|\"((?:\\.|[^\"\\\n])*)\")")
+_STOPS = regex(r"\bset -\w*e|\|\| *(?:[({][^)}|]*\b)?(?:exit|false)\b|(?<!\w=)(?<!\w=\$)\$\?")
 _SAYS = regex(r"\b(?:echo|printf)\b[^;&|\n]*")
-_SET = regex(r"(?:\|\||\belse\b)[^|]{0,200}?\b([A-Za-z_]\w*)=")
+_SET = regex(r"(?:\|\||\belse\b)[^|]{0,200}?\b([A-Za-z_]\w*)=|\b([A-Za-z_]\w*)=\$+\?")
 _DECIDES = regex(r"(?:\b(?:exit|return|test)|\[)\s[^;&|\n]{0,99}?\$+[{(]?([A-Za-z_]\w*)")
 """A question of a step, the end of a script at a failure, a step that speaks, a variable set then, and its use."""
 _FAILS = regex(r"\b(?:exit|return) +[^0]|\A\s*(?:exit|return)\s*(?:[;&})]|\Z)|\bfalse\b")
@@ -118,6 +119,7 @@ def _reached(scripts: dict[str, Any], name: str) -> str:
 
 def _loss_of(script: str) -> str:
     """Return what follows a command so that its failure counts no more, as in `test | tee log`; "" without it."""
+    script = _INNER.sub(lambda inner: f"({inner[1] or inner[2]})", script)
     plain = _QUOTED.sub("''", script)
     for _ in range(_DEEPEST):
         plain = _ASIDE.sub(lambda aside: aside[0] if _MAY_TEST.search(aside[0]) else "", plain)
@@ -134,8 +136,8 @@ def _loss_of(script: str) -> str:
 
 
 def _is_kept(script: str) -> bool:
-    """Tell whether a variable is set where a command failed, and decides later."""
-    return not set(_SET.findall(script)).isdisjoint(_DECIDES.findall(script))
+    """Tell whether a variable is set where a command failed, or by its exit code, and decides later."""
+    return not {*chain.from_iterable(_SET.findall(script))}.isdisjoint(_DECIDES.findall(script))
 
 
 def _forgives(script: str) -> Iterator[str]:

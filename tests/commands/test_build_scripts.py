@@ -541,6 +541,13 @@ LOSSES = {
         "",
     ),
     "an exit code that is kept": ({"package.json": '{"scripts": {"test": "jest; code=$?; rm a; exit $code"}}'}, ""),
+    "an exit code that is only told": (
+        {"package.json": '{"scripts": {"test": "jest; code=$?; rm a; echo $code"}}'},
+        "; echo $code",
+    ),
+    "a shell within": ({"package.json": """{"scripts": {"test": "bash -c 'jest || true'"}}"""}, "|| true"),
+    "a strict shell within": ({"package.json": """{"scripts": {"test": "bash -ec 'jest; rm a'"}}"""}, ""),
+    "a failure that is told": ({"package.json": '{"scripts": {"test": "jest || (cat a.log; false)"}}'}, ""),
     "a script of the shell": (
         {"package.json": '{"scripts": {"test": "bash ./t.sh"}}', "t.sh": "#!/bin/bash\njest\nkill $pid\n"},
         "; kill $pid",
