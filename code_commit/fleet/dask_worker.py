@@ -79,7 +79,7 @@ _drained: set[str] = set()  # the fleets whose tasks make no more calls, and non
 
 def collect_logs(fleet: str) -> dict[int, tuple[float, bytes]]:
     logs = _logs[fleet]
-    return {number: logs.pop(number) for number in list(logs)}
+    return {number: log for number in list(logs) if (log := logs.pop(number, None))}  # a task may end meanwhile
 
 
 def end_tasks(fleet: str) -> None:
