@@ -66,7 +66,7 @@ def find_damages(change: FileChange | EditBlock, old: str | None) -> Iterator[Su
 def find_loss(change: FileChange | EditBlock, old: str | None) -> Suspicion | None:
     """Return the first thing that lines of the answer have lost since they stood in the file."""
     for part in parts_of(change, old):
-        if part.old is None or part.new == part.old:
+        if part.old is None or part.new == part.old or part.is_data:
             continue
         lines = _Lines(part)
         finds = (_find_unseen, _find_read, _find_layer, _find_remarks, _find_mask)
@@ -126,7 +126,7 @@ def _find_read(lines: _Lines) -> Suspicion | None:
     written = (line for line in lines.gone if "\\n" in line) if "\\n" in lines.old else ()
     for line in islice(written, _MOST_READ):
         read = (line.replace("\\n", "\n"), _ESCAPE.sub(lambda escape: _READ.get(escape[1], escape[1]), line))
-        if any(f"\n{each}\n" in f"\n{lines.new}\n" for each in read):
+        if any("\n" in each and f"\n{each}\n" in f"\n{lines.new}\n" for each in read):
             fact = f"'{quoted(line.strip())}' comes again with an end of a line in place of \\n"
             return lines.suspect("damaged", fact, "write the two characters \\n as they are in the file")
     return None

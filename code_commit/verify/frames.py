@@ -13,7 +13,7 @@ from code_commit.regex import regex
 from code_commit.verify import markdown
 from code_commit.verify.parts import INSTEAD, Part, Surroundings, Suspicion
 
-_TAG = regex(r"</([\w:.\u2016\uff5c|-]+)>")
+_TAG = regex(r"</([\w:.\u2016\uff5c|-]+)(?<!--)>")  # not the end of a comment
 _TAGS = regex(r"(?:</[\w:.\u2016\uff5c|-]+>\s*)+\Z")  # at the end of a line
 _CDATA, _CDATA_END = "<![CDATA[", "]]>"
 _OPENING_TAG = regex(r"\s*<([A-Za-z][\w:.-]*)(?:\s[^<>\n]*)?(?<!/)>(?:[ \t\r]*(\n))?")

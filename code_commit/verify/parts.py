@@ -10,7 +10,7 @@ from code_commit.verify import markdown
 _CRLF, _LF = "\r\n", "\n"
 INSTEAD = "send the file's own lines alone, all of them"
 _PATCH = regex(r"(?i)\.(?:cocci|diff|dpatch|patch|rej)\Z")
-_OF_TESTS = regex(r"(?i)(?:\A|/)(?:tests?|specs?|testdata|fixtures?|snapshots?|goldens?)/")
+_OF_TESTS = regex(r"(?i)(?:\A|/)_*(?:tests?|specs?|testdata|fixtures?|snap(?:shot)?s?|goldens?)_*/")
 _TABLE = regex(r"(?i)\.(?:csv|dat|log|out|properties|psv|tab|tsv|ya?ml)\Z")  # lines begin with numbers and signs
 
 
@@ -62,7 +62,7 @@ class Part(NamedTuple):
 
     @property
     def is_data(self) -> bool:
-        """Whether the file may be a diff or a conflict: a patch, or what a test of such a tool expects."""
+        """Whether any text may be meant, as a diff or control characters: a patch, or what a test expects."""
         is_of_tests = _OF_TESTS.search(self.path) is not None
         return _PATCH.search(self.path) is not None or (is_of_tests and not markdown.is_known_code(self.path))
 

@@ -71,6 +71,8 @@ KEPT = {
     "a literal of several lines": ("a.js", "put('a\\nb')\n", "put(`a\nb`)\n"),
     "a line of code that ends": ("a.js", "put('a\\n')\n", "put('a')\nput('\\n')\n"),
     "such characters before": ("a.py", "x = '\u200b'\n", "x = '\u200b'\ny = '\u2060'\n"),
+    "an escape of an escape": ("a.Rd", "f('a\\\\n')\n", "f('a\\n')\n"),
+    "what a test expects": ("t/__snapshots__/a.snap", PATTERNS, PATTERNS.replace("\\", "") + "\x1b[0m\n"),
     "signs of emoji": ("a.md", "x\n", "\u2764\ufe0f \U0001f468\u200d\U0001f469 x\n"),
 }
 

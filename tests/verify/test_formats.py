@@ -280,6 +280,7 @@ RIGHT = {
     "two numbers": ("a.txt", "1:first line\n2:second line\nthird line\n", TEXT),
     "thoughts that it had": ("a.md", "<think>\nx\n</think>\ny\n", "<think>\nx\n</think>\n"),
     "a generic function": ("a.ts", "<T>(x: T) => x;\nf<B>(y)\n", "(x) => x;\n"),
+    "an element in a comment": ("a.xml", "<a/>\n<!--b>\nx\n</b-->\n", "<a/>\n"),
     "a new root": ("a.xml", "<list>\n<a/>\n</list>\n", "<a/>\n"),
     "fences at both ends": ("README.md", f"```sh\nmake\n```\n\n{PAGE}", PAGE),
     "example alone": ("example.md", "```python\nx = 1\n```\n", None),

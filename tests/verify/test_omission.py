@@ -201,6 +201,12 @@ def test_the_marks_around_a_comment_stand_for_nothing():
     assert omitted(f"<!-- the links -->\n{page[-4:]}-->\n", f"{page}-->\n", "a.html")
 
 
+def test_a_spread_is_code():
+    old = "".join(f"  option{number}: {number},\n" for number in range(9))
+    assert omitted(f"a({{\n  ...base,\n{old[-13:]}", f"a({{\n{old}", "a.ts") == []
+    assert omitted(f"a({{\n  ...\n{old[-13:]}", f"a({{\n{old}", "a.ts")
+
+
 def test_moved_code_is_not_lost():
     moved = ChangedFile("src/b.py", None, "".join(FUNCTIONS[6:]))
     assert omitted(cut("# see b.py for the others\n"), OLD, "src/a.py", moved) == []
