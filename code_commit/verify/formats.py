@@ -105,6 +105,8 @@ def _is_fenced_document(part: Part) -> bool:
             return True
     if not begins and not markdown.ends_with_fence(new):
         return False
+    if part.path.endswith((".rst", ".rest")) and new.rstrip().endswith("~"):  # these underline a title there
+        return False
     text = part.file.replace(old, new, 1) if part.is_edit else new
     is_open = not part.is_data and markdown.leaves_open(text) and not markdown.leaves_open(part.file)
     return is_open and not (part.is_edit and sum(map(markdown.count_fences, (*part.others, *part.taken))) % 2 == 0)

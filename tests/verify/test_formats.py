@@ -472,6 +472,10 @@ def test_the_lines_of_an_edit_leave_no_fence_of_a_document_open():
         ("Text.\n", "Or:\n\n```sh\nmake all\n```\n", False),
     ):
         assert bool(found_in_edit(new, find, old=WITH_FENCE, path="a.md")) == is_found
+    titles = "Two\n~~~\n\nThree\n~~~\n"
+    for path, is_found in (("a.rst", False), ("a.md", True)):
+        page = f"One\n~~~\n\n{titles}\nFour\n~~~\n"
+        assert bool(found_in_edit(titles[9:], titles, old=page, path=path)) == is_found
     edits = Edit("one\n", "```py\none\n", 3), Edit("two\n", "two\n```\n", 7)
     for answer, is_found in ((edits, False), (edits[:1], True)):
         assert bool(list(find_formats(EditBlock("a.md", answer, 1), "one\ntwo\n", SURROUNDINGS))) == is_found
