@@ -40,11 +40,10 @@ _SENTENCE = regex(r"[(\[<{](?=(?:\S+\s+){4})[^()\[\]<>{}=;\"]*[)\]>}]\W*")
 _QUOTED_CODE = regex(r"`[^`]+`|(?<![\w.])[\w.-]*/[\w./-]+|\b\w[\w-]*\.[a-z]\w*\b")  # and paths
 _REMARK = regex(r"[^=;{}()\[\]<>\"#$%&+|\\/@~^`]*")
 _SENTENCE_END = regex(r"[.!\u2026\u3002\uff01]\W*\Z")
-_SPREAD = regex(r"\.{3}\w+,")  # what JavaScript and its like copy from
 _LEAST_OF_ALL = 3  # lines of a file of which nothing is left
 _FEW_WORDS = 5  # fewer of them around a colon are a setting
 _MOST_CODE = 2_000  # lines of the old file that are compared with a remark
-_MARKED = regex(rf"(?:{COMMENT}|-#|@\*|\{{\{{/\*|['!/])\s")  # a comment of some language
+_MARKED = regex(rf"(?:{COMMENT}|-#|@\*|\{{\{{/\*|[!/]|'(?!.*'[.,;)]))\s")  # a comment of some language, no string
 
 
 Span = tuple[int, int]
@@ -262,7 +261,7 @@ def _form_of(line: str) -> str:
 
 def _is_remark(line: str, path: str, old: str) -> bool:
     """Tell whether a line is words alone, and nothing that is code in the file's language or was code in the file."""
-    form = "" if _SPREAD.fullmatch(line) else _form_of(line)
+    form = "" if line.endswith(",") else _form_of(line)  # an item of a list
     if not form or _begins_as_code(line, path, form) or (form == "word" and lexer_of(path) is None):
         return False
     code = _code_lines(path, old)
@@ -279,7 +278,8 @@ def _begins_as_code(line: str, path: str, form: str) -> bool:
     first = next(iter(kinds), ())
     is_constant = form == "word" and first == ("Keyword", "Constant")  # such as `undefined`: no line of code alone
     is_command = (first[:1] == ("Keyword",) and not is_constant) or first[:2] == ("Name", "Builtin")
-    return first[:2] == ("Literal", "String") or (is_command and form != "sentence")
+    is_string = line.startswith("'") or first[:2] == ("Literal", "String")  # of PHP no lexer sees it in a line alone
+    return is_string or (is_command and form != "sentence")
 
 
 def _code_lines(path: str, text: str) -> list[str]:

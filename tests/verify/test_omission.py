@@ -201,10 +201,13 @@ def test_the_marks_around_a_comment_stand_for_nothing():
     assert omitted(f"<!-- the links -->\n{page[-4:]}-->\n", f"{page}-->\n", "a.html")
 
 
-def test_a_spread_is_code():
+@pytest.mark.parametrize(
+    ("path", "line"), [("a.ts", "...base,"), ("a.html", "schema,"), ("a.php", "' Wait...'.PHP_EOL.")]
+)
+def test_an_item_or_a_string_is_code(path, line):
     old = "".join(f"  option{number}: {number},\n" for number in range(9))
-    assert omitted(f"a({{\n  ...base,\n{old[-13:]}", f"a({{\n{old}", "a.ts") == []
-    assert omitted(f"a({{\n  ...\n{old[-13:]}", f"a({{\n{old}", "a.ts")
+    assert omitted(f"a({{\n  {line}\n{old[-13:]}", f"a({{\n{old}", path) == []
+    assert omitted(f"a({{\n  ...\n{old[-13:]}", f"a({{\n{old}", path)
 
 
 def test_moved_code_is_not_lost():
