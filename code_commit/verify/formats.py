@@ -152,7 +152,7 @@ def _are_signed(lines: Iterable[str]) -> bool:
 def _marks_changes(lines: Iterable[str], had: Collection[str]) -> bool:
     """Tell whether the lines are those that the file had, some of them after a minus, and others after a plus."""
     new = [line for line in lines if line not in had]
-    added = [line for line in new if re.match(r"\+(?!\+).*\w", line)]
+    added = [line for line in new if re.match(r"\+(?!\+|\w+\+\s).*\w", line)]  # no word that RDoc marks
     removed = [line for line in new if re.match(r"-(?!-).*[^\W\d]", line)]  # no rule, option or negative number
     if not removed and (not added or any(line.startswith(("+", "-")) for line in had)):
         return False

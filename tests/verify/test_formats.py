@@ -251,6 +251,7 @@ RIGHT = {
     "patch": ("fix.patch", HUNK, TEXT),
     "diff that is to be expected": ("expected.txt", ANOTHER, None),
     "data of a test": ("tests/a.out", ANOTHER, TEXT),
+    "a word that RDoc marks": ("README.rdoc", "One line.\n+body+ is set.\nAnd so on.\n", "One line.\nAnd so on.\n"),
     "more of a diff": ("example.txt", ANOTHER + HUNK, ANOTHER),
     "semantic patch": ("a.cocci", "@@\nexpression e;\n@@\n- f(e)\n+ g(e)\n", "@ name @\nexpression e;\n@@\n- f(e)\n"),
     "diff in a tutorial": ("a.md", f"{PAGE}\n```diff\n{HUNK}```\n", PAGE),
