@@ -26,7 +26,7 @@ _MOST_INSTEAD = 3  # lines that stand there instead
 _MOST_CHANGED = 5  # lines beside them that the answer changed, on either side
 _LIKE = 0.6  # the ratio of difflib from which a line is a changed one
 _LONGEST_LINE = 400
-_LONGEST_LEXED = 300_000  # characters
+_LONGEST_LEXED, _LONGEST_LEXED_LINE = 300_000, 10_000  # characters: a lexer takes the square of some long lines
 _DIRECTIVES = (("Preproc",), ("PreprocFile",))  # pygments' kinds of comments that are none
 _WORD, _ELLIPSIS = regex(r"[^\W\d_]"), regex(r"\.{3}|\u2026")
 _DOTS = r"(?:\.{3,}|[\u2026\u22ee\u22ef]+)"
@@ -308,7 +308,7 @@ def _comments(path: str, text: str) -> frozenset[int]:
 def _lines_in(path: str, text: str, kinds: tuple[tuple[str, ...], ...]) -> frozenset[int]:
     """Return the numbers of the lines, from 0, that have words in these kinds of tokens alone."""
     lexer = lexer_of(path)
-    if lexer is None:
+    if lexer is None or max(map(len, text.split("\n"))) > _LONGEST_LEXED_LINE:
         return frozenset(number for number, line in enumerate(_stripped(text)) if re.match(COMMENT, line))
     inside, others, number = set[int](), set[int](), 0
     for _, kind, said in lexer.get_tokens_unprocessed(f"{text}\n"):  # some want a line end behind a comment

@@ -257,6 +257,15 @@ def test_the_time_is_linear_in_the_size(text):
     assert least(lambda: cpu_seconds(lambda: (omitted(cut, text, "a.py"), omitted(in_order, text, "a.py"))), 2.5) < 2.5
 
 
+def test_a_line_of_a_bundle_is_not_lexed():
+    """Pygments takes two seconds for it."""
+    begin = "x = 1;\n" * 20 + "a<b/c.d;" * 30_000 + "\n"
+    old, new = begin + "".join(f"let y{number} = {number};\n" for number in range(20)), f"{begin}// ...\n"
+    found: list[Omission] = []
+    assert cpu_seconds(lambda: found.extend(omitted(new, old, "a.js"))) < 1
+    assert [each.text for each in found] == ["// ..."]
+
+
 WORK = [*(f"    work{number}()" for number in range(18)), "pass", "", "# note", "pass"]
 PUT = st.sampled_from(["# ...", "# ... existing code ...", "# und so weiter", "", "new()"]) | st.sampled_from(WORK)
 CUTS = st.lists(st.integers(1, len(WORK)), min_size=1, max_size=5, unique=True)
