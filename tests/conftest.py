@@ -41,7 +41,8 @@ PERSONAL = re.compile(
 """The variables by which a user, a terminal or a CI job tells programs how to behave."""
 GET_FLAGS, SET_FLAGS, TOP_OF_HIERARCHY = 0x80086601, 0x40086602, 0x20000  # of <linux/fs.h>, which Python has not
 ZONE = "<+0545>-5:45"  # neither UTC nor whole hours from it: what takes local time for UTC is seen everywhere
-GIT_CONFIG = "[user]\n\tname = Tester\n\temail = tester@example.org\n[init]\n\tdefaultBranch = main\n"
+# git 2.55 keeps a repository in order after a commit, in the background
+GIT_CONFIG = "[user]\n\tname = Tester\n\temail = tester@example.org\n[init]\n\tdefaultBranch = main\n[maintenance]\n\tauto = false\n"
 
 TOGETHER = {
     "a browser": ("tests/commands/browser/",),
