@@ -294,8 +294,7 @@ def _closing_lines(record: RunRecord) -> list[str]:
         besides.append(f"{words.who_changed(record)} also {done} (unless you did); undo does not take that back.")
     ways = "Review: code-commit diff."
     if record.command != "undo":
-        has_moved = any(words.HEAD_MOVED in warning.message for warning in record.warnings)
-        ways = f"{'' if has_moved else 'Nothing is committed. '}{ways} Undo: code-commit undo."
+        ways = f"{'' if record.head_moved else 'Nothing is committed. '}{ways} Undo: code-commit undo."
     review = [ways] if totals.files_changed else []
     if record.message and record.status == Status.SUCCESS:
         return [f"{record.message[0].upper()}{record.message[1:]}.", *besides, *review, *(log if review else [])]

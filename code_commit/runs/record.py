@@ -229,8 +229,10 @@ class RunRecord:
     `process_start` distinguishes that process from a later one with the same id. `query` is the first line of the task,
     `undoes` the run that an undo puts back. `build_changes` are tracked files that changed without an answer,
     `rewritten` files of answers that the last build changed, `unchanged` those that are as before the run; `new_files`
-    counts new untracked ones, `new_file_names` are the first three. `first_build` is the build before anything was
-    sent. `chosen` are the files that an LLM chose, also in the run after that, which has the call in `choice`.
+    counts new untracked ones, `new_file_names` are the first three. `head_moved` tells that HEAD is at another commit
+    or branch than before the run: a build, or the user, may have committed the change. `first_build` is the build
+    before anything was sent. `chosen` are the files that an LLM chose, also in the run after that, which has the call
+    in `choice`.
     `request` is the codebase that a choice of files was asked for, and whether a run follows; or, for a run that built
     first, whether its codebase is made anew.
     """
@@ -265,6 +267,7 @@ class RunRecord:
     unchanged: list[str] = field(default_factory=list)
     new_files: int = 0
     new_file_names: list[str] = field(default_factory=list)
+    head_moved: bool = False
     chosen: list[str] = field(default_factory=list)
     choice: FileChoice | None = None
     request: dict[str, Any] = field(default_factory=dict)

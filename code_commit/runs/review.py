@@ -12,7 +12,7 @@ from code_commit.git import Index, Repository, UnansweredError
 from code_commit.project import Project
 from code_commit.runs.diff import applied_changes, presence, with_hidden_text
 from code_commit.runs.record import RunRecord, TreeBefore
-from code_commit.runs.words import HEAD_MOVED, listed
+from code_commit.runs.words import listed
 from code_commit.terminal import shown
 
 _STATUS = (
@@ -110,12 +110,14 @@ def review_changes(project: Project, before: TreeState, record: RunRecord) -> li
     new = {path for path, letters in after.listed.items() if letters == _UNTRACKED and path not in before.listed}
     new -= answered
     record.build_changes = sorted({*record.build_changes, *map(shown, changed)} - answered)
+    record.head_moved = (before.branch, before.commit) != (after.branch, after.commit)
     record.new_files, record.new_file_names = len(new), [shown(path) for path in sorted(new)[:_NEW_NAMED]]
     taken_back = {*record.unchanged}.difference(each.path for each in record.rewritten)  # by another answer
     hidden = () if record.rolled_back else _file_warnings(project, before, after, answered - gone - taken_back)
     rules = _rule_files(project, record.started, after.indexed.files | answered)
     written = [path for path in rules if path in changed or path not in before.indexed.files]
-    return [*_repository_warnings(before, after), *hidden, *_rule_warnings(written)]
+    moved = f"HEAD moved from {before.head} to {after.head}" if record.head_moved else ""
+    return [*_repository_warnings(before, after, moved), *hidden, *_rule_warnings(written)]
 
 
 def _rule_files(project: Project, since: str, known: Collection[str]) -> Iterator[str]:
@@ -136,10 +138,8 @@ def _rule_warnings(written: Collection[str]) -> Iterator[str]:
             yield f"the build wrote {listed(paths)} (unless you did): {harm} there"
 
 
-def _repository_warnings(before: TreeState, after: TreeState) -> Iterator[str]:
-    facts = []
-    if (before.branch, before.commit) != (after.branch, after.commit):
-        facts.append(f"{HEAD_MOVED} {before.head} to {after.head}")
+def _repository_warnings(before: TreeState, after: TreeState, moved: str) -> Iterator[str]:
+    facts = [moved] if moved else []
     if before.stashes != after.stashes:
         facts.append(f"the number of git stashes changed from {before.stashes} to {after.stashes}")
     if after.replaced - before.replaced:

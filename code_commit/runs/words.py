@@ -28,7 +28,6 @@ from code_commit.terminal import shown
 _MINUTE, _HOUR, _HALF_A_DAY, _A_LIFE = 60, 3600, 12 * 3600, 3e9
 _LEAST_CENT, _LEAST_SHOWN = 0.01, 0.0001
 REJECTED, UNCHANGED = "rejected, nothing written", "the answer changes nothing"
-HEAD_MOVED = "HEAD moved from"  # in a warning: a build, or the user, may have committed the change
 _FEW = 3
 _REWRITTEN = {
     "reformat": "reformatted",

@@ -87,6 +87,7 @@ def test_what_git_diff_does_not_show_is_told(script: str, command: str, root: Pa
     for told in HIDING[script]:
         assert told in done.stderr
     assert ("Nothing is committed." in done.stderr) == ("HEAD moved" not in done.stderr), done.stderr
+    assert the_record(root)["head_moved"] == ("HEAD moved" in done.stderr)
     assert all(any(told in warning["message"] for warning in the_record(root)["warnings"]) for told in HIDING[script])
 
 
